@@ -1,0 +1,2 @@
+//! occ-host
+fn main() {}
