@@ -1,1 +1,3 @@
-//! Placeholder head: replaced by the crate's own.
+//! Runs plugins: WebAssembly components in a sandbox, with limits, grants and capabilities.
+
+pub mod call;
