@@ -1,1 +1,20 @@
-//! host
+//! The control plane for OpenClaw agents, as a library of the one binary `occ-host`.
+//!
+//! Modules in reading order:
+//!
+//! - `app`: what every handler and step holds; nothing global.
+//! - `http`: the whole API in one table; admission, extraction, answers.
+//! - `iam`: who calls and what they may do; makes every `iam::Scope`.
+//! - slices, one folder a resource: `installation`, `namespaces`, `configurations`, `secrets`,
+//!   `agents`, `revisions`, `deployments`, `runtime`, `plugins`, `audit`, `work`.
+//! - `drivers`: the selected plugins behind one façade per kind.
+//! - `secret_store`: where secret values live; nothing else reads them.
+//! - `worker` and `reconcile`: what happens after an answer was sent.
+//! - `migrate`, `bootstrap`, `dev`: before anything is served.
+//! - `config`, `db`, `error`, `clock`, `ids`, `shutdown`, `telemetry`: the ground.
+
+pub mod clock;
+pub mod db;
+pub mod error;
+pub mod ids;
+pub mod shutdown;
