@@ -109,7 +109,10 @@ pub trait CallAuthority: Send + Sync + 'static {
     /// Below this, even an object found in order is stamped anew.
     fn fence_floor<'a>(&'a self, call: &'a CallContext) -> BoxFuture<'a, Result<u64, AuthorityError>>;
     /// Kubernetes namespaces that the tenant owns (derived or adopted names).
-    fn tenant_namespaces<'a>(&'a self, call: &'a CallContext) -> BoxFuture<'a, Result<Vec<String>, AuthorityError>>;
+    fn tenant_namespaces<'a>(
+        &'a self,
+        call: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Vec<String>, AuthorityError>>;
     /// A value for a process that is about to start.
     fn secret_value<'a>(
         &'a self,
