@@ -15,13 +15,15 @@ alter default privileges revoke all on sequences from public;
 
 create table occ.installation (
   id text collate "C" not null
-    constraint installation_id_format check (id ~ '^ins_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint installation_id_format
+      check (id ~ '^ins_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   name text collate "C" not null
     constraint installation_name_rule check (length(name) between 1 and 200 and name = btrim(name)
       and name !~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]'),
   event_stream uuid not null default gen_random_uuid(),
   bootstrap_attempt_id text collate "C" not null
-    constraint installation_bootstrap_attempt_id_format check (bootstrap_attempt_id ~ '^bat_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint installation_bootstrap_attempt_id_format
+      check (bootstrap_attempt_id ~ '^bat_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   created_at timestamptz not null default now(),
   constraint installation_pkey primary key (id)
 );
@@ -29,7 +31,8 @@ create table occ.installation (
 comment on table occ.installation is 'The one Installation that this database serves.';
 comment on column occ.installation.id is 'Installation id.';
 comment on column occ.installation.name is 'Display name, fixed at bootstrap.';
-comment on column occ.installation.event_stream is 'Names the event stream; drawn anew when a restored database breaks its order.';
+comment on column occ.installation.event_stream is
+  'Names the event stream; drawn anew when a restored database breaks its order.';
 comment on column occ.installation.bootstrap_attempt_id is 'The bootstrap attempt that created the Installation.';
 comment on column occ.installation.created_at is 'Time of the bootstrap transaction.';
 
@@ -52,7 +55,8 @@ create table occ.schema_state (
 comment on table occ.schema_state is 'What the migrator left: read by the readiness of every process.';
 comment on column occ.schema_state.singleton is 'Always true: the table has one row.';
 comment on column occ.schema_state.version is 'Version of the newest applied migration.';
-comment on column occ.schema_state.compatible_from is 'Oldest schema version whose binary still works on this schema.';
+comment on column occ.schema_state.compatible_from is
+  'Oldest schema version whose binary still works on this schema.';
 comment on column occ.schema_state.product_version is 'Product version of the binary that migrated last.';
 comment on column occ.schema_state.updated_at is 'Time of the last successful migration run.';
 
@@ -60,13 +64,15 @@ grant select on occ.schema_state to occ_app;
 
 create table occ.bootstrap_attempts (
   id text collate "C" not null
-    constraint bootstrap_attempts_id_format check (id ~ '^bat_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint bootstrap_attempts_id_format
+      check (id ~ '^bat_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   kind text collate "C" not null
     constraint bootstrap_attempts_kind_known check (kind in ('bootstrap', 'reissue')),
   request_id text collate "C"
     constraint bootstrap_attempts_request_id_format check (request_id ~ '^[A-Za-z0-9][A-Za-z0-9._:-]{0,127}$'),
   service_key_id text collate "C"
-    constraint bootstrap_attempts_service_key_id_format check (service_key_id ~ '^key_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint bootstrap_attempts_service_key_id_format
+      check (service_key_id ~ '^key_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   created_at timestamptz not null default now(),
   constraint bootstrap_attempts_pkey primary key (id),
   constraint bootstrap_attempts_request_id_key unique (request_id)
@@ -76,7 +82,8 @@ comment on table occ.bootstrap_attempts is 'Committed runs of bootstrap and of t
 comment on column occ.bootstrap_attempts.id is 'Attempt id, also in the attempt record on disk.';
 comment on column occ.bootstrap_attempts.kind is 'bootstrap, or reissue of the first service key.';
 comment on column occ.bootstrap_attempts.request_id is 'Request id of a reissue: the same id never issues twice.';
-comment on column occ.bootstrap_attempts.service_key_id is 'The key that the attempt issued; no foreign key, keys end.';
+comment on column occ.bootstrap_attempts.service_key_id is
+  'The key that the attempt issued; no foreign key, keys end.';
 comment on column occ.bootstrap_attempts.created_at is 'Time of the attempt''s transaction.';
 
 grant select, insert on occ.bootstrap_attempts to occ_app;
@@ -94,7 +101,8 @@ create table occ.processes (
   constraint processes_pkey primary key (id)
 );
 
-comment on table occ.processes is 'Running processes; each refreshes its row every 10 s, rows older than 1 h are deleted.';
+comment on table occ.processes is
+  'Running processes; each refreshes its row every 10 s, rows older than 1 h are deleted.';
 comment on column occ.processes.id is 'Drawn at process start.';
 comment on column occ.processes.role is 'api or worker.';
 comment on column occ.processes.version is 'Product version of the process.';

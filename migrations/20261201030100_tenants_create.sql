@@ -4,7 +4,8 @@
 
 create table occ.namespaces (
   id text collate "C" not null
-    constraint namespaces_id_format check (id ~ '^ns_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint namespaces_id_format
+      check (id ~ '^ns_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   name text collate "C" not null
     constraint namespaces_name_rule check (length(name) between 1 and 200 and name = btrim(name)
       and name !~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]'),
@@ -22,7 +23,8 @@ create table occ.namespaces (
     check (deleted_at is null or (status = 'deleting' and deleted_at >= created_at))
 );
 
-comment on table occ.namespaces is 'Tenants. A deleted Namespace stays as a tombstone, so its name and id never return.';
+comment on table occ.namespaces is
+  'Tenants. A deleted Namespace stays as a tombstone, so its name and id never return.';
 comment on column occ.namespaces.id is 'Namespace id.';
 comment on column occ.namespaces.name is 'Unique name, tombstones included.';
 comment on column occ.namespaces.existing_namespace is 'Kubernetes namespace the tenant was adopted into.';
@@ -38,7 +40,8 @@ grant select, insert, update (status, updated_at, deleted_at) on occ.namespaces 
 
 create table occ.configurations (
   id text collate "C" not null
-    constraint configurations_id_format check (id ~ '^cfg_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint configurations_id_format
+      check (id ~ '^cfg_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C" not null,
   kind text collate "C" not null default 'agent'
     constraint configurations_kind_known check (kind = 'agent'),
@@ -72,7 +75,8 @@ grant select, insert, delete, update (generation, document, updated_at) on occ.c
 
 create table occ.secrets (
   id text collate "C" not null
-    constraint secrets_id_format check (id ~ '^sec_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint secrets_id_format
+      check (id ~ '^sec_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C" not null,
   name text collate "C" not null
     constraint secrets_name_format check (length(name) <= 253
@@ -130,7 +134,8 @@ grant select, insert, delete,
 
 create table occ.secret_values (
   secret_id text collate "C" not null
-    constraint secret_values_secret_id_format check (secret_id ~ '^sec_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint secret_values_secret_id_format
+      check (secret_id ~ '^sec_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   version bigint not null
     constraint secret_values_version_positive check (version >= 1),
   key_id text collate "C" not null
@@ -148,7 +153,8 @@ create table occ.secret_values (
     on update restrict on delete cascade
 );
 
-comment on table occ.secret_values is 'Envelope-encrypted values of the database store (AES-256-GCM, one data key per value and version).';
+comment on table occ.secret_values is
+  'Envelope-encrypted values of the database store (AES-256-GCM, one data key per value and version).';
 comment on column occ.secret_values.secret_id is 'The secret.';
 comment on column occ.secret_values.version is 'Version of the value; part of the associated data.';
 comment on column occ.secret_values.key_id is 'Key-encryption key that wraps the data key.';
@@ -175,7 +181,8 @@ create table occ.configuration_secret_bindings (
     on update restrict on delete restrict
 );
 
-comment on table occ.configuration_secret_bindings is 'Environment variables of a configuration that take their value from a secret.';
+comment on table occ.configuration_secret_bindings is
+  'Environment variables of a configuration that take their value from a secret.';
 comment on column occ.configuration_secret_bindings.namespace_id is 'Owner of both sides.';
 comment on column occ.configuration_secret_bindings.configuration_id is 'The configuration.';
 comment on column occ.configuration_secret_bindings.env_name is 'Environment variable.';
@@ -188,7 +195,8 @@ grant select, insert, delete on occ.configuration_secret_bindings to occ_app;
 
 create table occ.agents (
   id text collate "C" not null
-    constraint agents_id_format check (id ~ '^agt_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint agents_id_format
+      check (id ~ '^agt_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C" not null,
   name text collate "C" not null
     constraint agents_name_rule check (length(name) between 1 and 200 and name = btrim(name)
@@ -210,7 +218,8 @@ create table occ.agents (
   rollback_policy text collate "C" not null default 'automatic'
     constraint agents_rollback_policy_known check (rollback_policy in ('automatic', 'manual')),
   service_principal_id text collate "C" not null
-    constraint agents_service_principal_id_format check (service_principal_id ~ '^spn_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint agents_service_principal_id_format
+      check (service_principal_id ~ '^spn_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   desired_runtime_state text collate "C" not null default 'stopped'
     constraint agents_desired_runtime_state_known check (desired_runtime_state in ('running', 'stopped')),
   status text collate "C" not null default 'active'
@@ -340,7 +349,8 @@ grant select, insert, delete,
 
 create table occ.agent_revisions (
   id text collate "C" not null
-    constraint agent_revisions_id_format check (id ~ '^rev_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint agent_revisions_id_format
+      check (id ~ '^rev_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C" not null,
   agent_id text collate "C" not null,
   revision_number bigint not null
@@ -348,7 +358,8 @@ create table occ.agent_revisions (
   backend_id text collate "C"
     constraint agent_revisions_backend_id_length check (length(backend_id) between 1 and 200),
   configuration_id text collate "C" not null
-    constraint agent_revisions_configuration_id_format check (configuration_id ~ '^cfg_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint agent_revisions_configuration_id_format
+      check (configuration_id ~ '^cfg_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   configuration_generation bigint not null
     constraint agent_revisions_configuration_generation_range
       check (configuration_generation between 1 and 9007199254740991),
@@ -384,7 +395,8 @@ create table occ.agent_revisions (
     on update restrict on delete restrict
 );
 
-comment on table occ.agent_revisions is 'Frozen deployments. A row never changes; it outlives the configuration and secrets it names.';
+comment on table occ.agent_revisions is
+  'Frozen deployments. A row never changes; it outlives the configuration and secrets it names.';
 comment on column occ.agent_revisions.id is 'Revision id, also the deployment id.';
 comment on column occ.agent_revisions.namespace_id is 'Owner.';
 comment on column occ.agent_revisions.agent_id is 'The Agent.';
@@ -400,7 +412,8 @@ comment on column occ.agent_revisions.harness_version is 'Its version.';
 comment on column occ.agent_revisions.harness_mode is 'Execution mode at the freeze.';
 comment on column occ.agent_revisions.secret_store is 'Store that holds its secrets.';
 comment on column occ.agent_revisions.rollback_of is 'Revision whose snapshot a manual rollback repeats.';
-comment on column occ.agent_revisions.snapshot is 'Everything the revision froze: configuration, bindings, authentication, workload plan, facts.';
+comment on column occ.agent_revisions.snapshot is
+  'Everything the revision froze: configuration, bindings, authentication, workload plan, facts.';
 comment on column occ.agent_revisions.created_by is 'Identity that deployed it.';
 comment on column occ.agent_revisions.created_at is 'Time of the freeze.';
 
@@ -430,7 +443,8 @@ create table occ.agent_observations (
     on update restrict on delete restrict
 );
 
-comment on table occ.agent_observations is 'Last look of the drift reconciler at an Agent, never a deployment''s verdict.';
+comment on table occ.agent_observations is
+  'Last look of the drift reconciler at an Agent, never a deployment''s verdict.';
 comment on column occ.agent_observations.namespace_id is 'Owner.';
 comment on column occ.agent_observations.agent_id is 'The Agent.';
 comment on column occ.agent_observations.revision_id is 'Revision that was looked at.';

@@ -4,7 +4,8 @@
 
 create table occ.iam_identities (
   id text collate "C" not null
-    constraint iam_identities_id_format check (id ~ '^(prn|spn)_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint iam_identities_id_format
+      check (id ~ '^(prn|spn)_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   kind text collate "C" not null
     constraint iam_identities_kind_known check (kind in ('principal', 'service_principal')),
   namespace_id text collate "C",
@@ -31,7 +32,8 @@ create table occ.iam_identities (
     on update restrict on delete restrict
 );
 
-comment on table occ.iam_identities is 'Principals (humans) and ServicePrincipals (automation, and one for each Agent).';
+comment on table occ.iam_identities is
+  'Principals (humans) and ServicePrincipals (automation, and one for each Agent).';
 comment on column occ.iam_identities.id is 'Identity id; the prefix follows the kind.';
 comment on column occ.iam_identities.kind is 'principal or service_principal.';
 comment on column occ.iam_identities.namespace_id is 'Scope; absent for the Installation.';
@@ -53,7 +55,8 @@ alter table occ.agents add constraint agents_service_principal_fkey
 
 create table occ.iam_groups (
   id text collate "C" not null
-    constraint iam_groups_id_format check (id ~ '^grp_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint iam_groups_id_format
+      check (id ~ '^grp_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C",
   name text collate "C" not null
     constraint iam_groups_name_rule check (length(name) between 1 and 200 and name = btrim(name)
@@ -97,7 +100,8 @@ grant select, insert, delete on occ.iam_group_members to occ_app;
 
 create table occ.iam_roles (
   id text collate "C" not null
-    constraint iam_roles_id_format check (id ~ '^role_[a-z_]*[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint iam_roles_id_format
+      check (id ~ '^role_[a-z_]*[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C",
   name text collate "C"
     constraint iam_roles_name_rule check (length(name) between 1 and 200 and name = btrim(name)
@@ -124,10 +128,12 @@ grant select, insert, delete, update (name, version) on occ.iam_roles to occ_app
 create table occ.iam_role_permissions (
   role_id text collate "C" not null,
   action text collate "C" not null
-    constraint iam_role_permissions_action_known check (action in ('create', 'read', 'update', 'delete', 'deploy', 'operate',
+    constraint iam_role_permissions_action_known
+      check (action in ('create', 'read', 'update', 'delete', 'deploy', 'operate',
       'administer', 'read_logs', 'use')),
   resource_kind text collate "C" not null
-    constraint iam_role_permissions_resource_kind_known check (resource_kind in ('installation', 'namespace', 'configuration', 'preset',
+    constraint iam_role_permissions_resource_kind_known
+      check (resource_kind in ('installation', 'namespace', 'configuration', 'preset',
       'service_account', 'secret', 'credential_source', 'agent', 'agent_revision')),
   constraint iam_role_permissions_pkey primary key (role_id, action, resource_kind),
   constraint iam_role_permissions_role_id_fkey foreign key (role_id) references occ.iam_roles (id)
@@ -143,13 +149,15 @@ grant select, insert, delete on occ.iam_role_permissions to occ_app;
 
 create table occ.iam_bindings (
   id text collate "C" not null
-    constraint iam_bindings_id_format check (id ~ '^binding_[a-z_]*[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint iam_bindings_id_format
+      check (id ~ '^binding_[a-z_]*[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   role_id text collate "C" not null,
   identity_id text collate "C",
   group_id text collate "C",
   namespace_id text collate "C",
   resource_kind text collate "C"
-    constraint iam_bindings_resource_kind_known check (resource_kind in ('installation', 'namespace', 'configuration', 'preset',
+    constraint iam_bindings_resource_kind_known
+      check (resource_kind in ('installation', 'namespace', 'configuration', 'preset',
       'service_account', 'secret', 'credential_source', 'agent', 'agent_revision')),
   resource_id text collate "C"
     constraint iam_bindings_resource_id_length check (length(resource_id) between 1 and 200),
@@ -191,14 +199,17 @@ grant select, insert, delete on occ.iam_bindings to occ_app;
 
 create table occ.iam_restrictions (
   id text collate "C" not null
-    constraint iam_restrictions_id_format check (id ~ '^rst_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint iam_restrictions_id_format
+      check (id ~ '^rst_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C",
   identity_id text collate "C",
   action text collate "C" not null
-    constraint iam_restrictions_action_known check (action in ('create', 'read', 'update', 'delete', 'deploy', 'operate',
+    constraint iam_restrictions_action_known
+      check (action in ('create', 'read', 'update', 'delete', 'deploy', 'operate',
       'administer', 'read_logs', 'use')),
   resource_kind text collate "C" not null
-    constraint iam_restrictions_resource_kind_known check (resource_kind in ('installation', 'namespace', 'configuration', 'preset',
+    constraint iam_restrictions_resource_kind_known
+      check (resource_kind in ('installation', 'namespace', 'configuration', 'preset',
       'service_account', 'secret', 'credential_source', 'agent', 'agent_revision')),
   resource_id text collate "C"
     constraint iam_restrictions_resource_id_length check (length(resource_id) between 1 and 200),

@@ -4,7 +4,8 @@
 
 create table occ.users (
   id text collate "C" not null
-    constraint users_id_format check (id ~ '^usr_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint users_id_format
+      check (id ~ '^usr_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   email text collate "C" not null
     constraint users_email_rule check (length(email) between 3 and 320 and email = lower(email)
       and email ~ '^[^@[:space:]]+@[^@[:space:]]+$'),
@@ -19,7 +20,8 @@ create table occ.users (
     constraint users_method_version_range check (method_version between 1 and 2147483647),
   disabled_at timestamptz,
   principal_id text collate "C" not null
-    constraint users_principal_id_format check (principal_id ~ '^prn_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint users_principal_id_format
+      check (principal_id ~ '^prn_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
   constraint users_pkey primary key (id),
@@ -47,7 +49,8 @@ grant select, insert, delete,
 
 create table occ.service_keys (
   id text collate "C" not null
-    constraint service_keys_id_format check (id ~ '^key_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint service_keys_id_format
+      check (id ~ '^key_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   service_principal_id text collate "C" not null,
   keyable boolean not null default true
     constraint service_keys_keyable_true check (keyable),

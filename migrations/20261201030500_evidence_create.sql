@@ -53,7 +53,8 @@ grant select, insert, delete,
 
 create table occ.audit_events (
   id text collate "C" not null
-    constraint audit_events_id_format check (id ~ '^aud_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
+    constraint audit_events_id_format
+      check (id ~ '^aud_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   seq bigint generated always as identity,
   occurred_at timestamptz not null default now(),
   kind text collate "C" not null
@@ -137,7 +138,8 @@ create table occ.events (
   constraint events_pkey primary key (seq)
 );
 
-comment on table occ.events is 'Changes for clients that follow; ids and states only. Read in commit order by (tx, seq).';
+comment on table occ.events is
+  'Changes for clients that follow; ids and states only. Read in commit order by (tx, seq).';
 comment on column occ.events.seq is 'Order of insertion.';
 comment on column occ.events.tx is 'Transaction that wrote it; readers stop below the oldest open one.';
 comment on column occ.events.occurred_at is 'Time of the change.';

@@ -167,7 +167,8 @@ begin
     message = 'occ.work: only ended rows outside the deployment history may be deleted';
 end
 $$;
-comment on function occ.work_delete_guard() is 'Refuses the application to delete live work and the history of deployments.';
+comment on function occ.work_delete_guard() is
+  'Refuses the application to delete live work and the history of deployments.';
 create trigger work_delete_guard before delete on occ.work for each row
   when (current_user = 'occ_app' and (old.state not in ('succeeded', 'failed_permanent')
     or old.kind = 'revision.reconcile' or old.kind like 'namespace.%'))

@@ -1,6 +1,7 @@
 //! The project's own commands. `cargo xtask --help` lists them.
 
 mod dev;
+mod migrations;
 mod openclaw;
 mod plugins;
 mod postgres;
@@ -10,7 +11,6 @@ mod test;
 
 use std::process::ExitCode;
 
-use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 /// Builds, runs, tests and measures the control plane.
@@ -63,7 +63,7 @@ fn main() -> ExitCode {
         Command::Bench { options } => dev::bench(&options),
         Command::Plugins => plugins::build().map(|bundle| run::say(&format!("bundle: {}", bundle.display()))),
         Command::Sqlx { check } => sqlx::prepare(check),
-        Command::Migrations { check } => migrations(check),
+        Command::Migrations { check } => migrations::run(check),
         Command::Openapi => dev::openapi(),
     };
     match done {
@@ -73,8 +73,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn migrations(_check: bool) -> Result<()> {
-    anyhow::bail!("not wired yet")
 }
