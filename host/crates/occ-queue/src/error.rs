@@ -1,0 +1,30 @@
+//! What can go wrong between the queue and its database.
+
+/// An error of the queue.
+#[derive(Debug, thiserror::Error)]
+pub enum QueueError {
+    /// PostgreSQL refused or did not answer.
+    #[error("the queue's database: {0}")]
+    Database(#[from] sqlx::Error),
+    /// The claim is no longer ours: its lease lapsed, or the row is gone.
+    /// Nothing was written.
+    #[error("the lease on {key} was lost")]
+    LostLease {
+        /// The row's key.
+        key: String,
+    },
+    /// A row holds what this version cannot read.
+    #[error("row {key} has an unknown {column}")]
+    UnknownValue {
+        /// The row's key.
+        key: String,
+        /// The column that holds it.
+        column: &'static str,
+    },
+    /// Wakes are refused by the database for longer than the bound.
+    #[error("the database did not answer within {secs} s")]
+    TimedOut {
+        /// The bound that passed, in seconds.
+        secs: u64,
+    },
+}
