@@ -3,9 +3,11 @@
 //! **Nothing external happens inside a transaction**: no plugin call, no HTTP, no file.
 
 mod constraint;
+mod decode;
 mod pool;
 mod tx;
 
 pub use constraint::{Violation, violation};
+pub use decode::{Position, bigint, count, id, id_opt, ids, word, word_text};
 pub use pool::{PoolConfig, Role, connect};
 pub use tx::{Tx, begin};

@@ -1,0 +1,89 @@
+//! A deployment as clients see it: derived from a revision's work row, never stored.
+//!
+//! ```text
+//! queued ─► running ─► succeeded
+//!    ▲         │  └──► failed
+//!    └─────────┘ deferred, retried, lease lapsed
+//! ```
+
+use occ_api::ids::{AgentId, NamespaceId, RevisionId};
+use occ_api::reason;
+use occ_api::time::Timestamp;
+use occ_api::types::{self, DeploymentStatus};
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use crate::error::{Error, Result};
+
+/// What an attempt reads as when nobody declared its code.
+const UNDECLARED: &str = "RECONCILIATION_PENDING";
+
+/// Where the work of a deployment stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkState {
+    /// Waits, or was claimed by a worker whose lease lapsed.
+    Queued,
+    /// Under a live lease.
+    Claimed,
+    /// Ended; the code says how.
+    Succeeded,
+    /// Ended badly.
+    FailedPermanent,
+}
+
+impl WorkState {
+    pub(super) fn from_columns(state: &str, lease_live: bool) -> Result<Self> {
+        match state {
+            "queued" => Ok(Self::Queued),
+            "claimed" if lease_live => Ok(Self::Claimed),
+            "claimed" => Ok(Self::Queued),
+            "succeeded" => Ok(Self::Succeeded),
+            "failed_permanent" => Ok(Self::FailedPermanent),
+            _ => Err(Error::internal("work is in an unknown state")),
+        }
+    }
+}
+
+/// One deployment.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Deployment {
+    /// The revision, whose id is the deployment's too.
+    pub revision: RevisionId,
+    /// Its Namespace.
+    pub namespace: NamespaceId,
+    /// Its Agent.
+    pub agent: AgentId,
+    /// Where the work stands.
+    pub work: WorkState,
+    /// Code of the newest transition.
+    pub code: Option<String>,
+    /// Closed document of a settled deployment.
+    pub result: Option<Value>,
+    /// When a worker last took it up.
+    pub last_attempt_at: Option<OffsetDateTime>,
+    /// When a worker may take it up next.
+    pub next_attempt_at: OffsetDateTime,
+}
+
+impl Deployment {
+    /// The status, by `queue-worker` rules: a superseded or stopped deployment failed.
+    #[must_use]
+    pub fn status(&self) -> DeploymentStatus {
+        match self.work {
+            WorkState::Queued => DeploymentStatus::Queued,
+            WorkState::Claimed => DeploymentStatus::Running,
+            WorkState::Succeeded if self.activated() => DeploymentStatus::Succeeded,
+            WorkState::Succeeded | WorkState::FailedPermanent => DeploymentStatus::Failed,
+        }
+    }
+
+    /// Does it not change by itself any more?
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        matches!(self.status(), DeploymentStatus::Succeeded | DeploymentStatus::Failed)
+    }
+
+    fn activated(&self) -> bool {
+        matches!(self.code.as_deref(), Some("REVISION_ACTIVATED" | "REVISION_ALREADY_ACTIVE"))
+    }
+}
