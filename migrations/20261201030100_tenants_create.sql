@@ -79,8 +79,8 @@ create table occ.secrets (
       check (id ~ '^sec_[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'),
   namespace_id text collate "C" not null,
   name text collate "C" not null
-    constraint secrets_name_format check (length(name) <= 253
-      and name ~ '^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?(\.[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?)*$'),
+    constraint secrets_name_rule check (length(name) between 1 and 200 and name = btrim(name)
+      and name !~ '[\u0001-\u001f\u007f-\u009f\u2028\u2029]'),
   store text collate "C" not null
     constraint secrets_store_known check (store in ('kubernetes', 'database')),
   state text collate "C" not null default 'writing'
@@ -115,7 +115,7 @@ create table occ.secrets (
 comment on table occ.secrets is 'Secrets of a tenant: name, place and version, never the value.';
 comment on column occ.secrets.id is 'Secret id.';
 comment on column occ.secrets.namespace_id is 'Owner.';
-comment on column occ.secrets.name is 'Name, unique in the Namespace; a DNS subdomain.';
+comment on column occ.secrets.name is 'Name, unique in the Namespace.';
 comment on column occ.secrets.store is 'Where the value lives.';
 comment on column occ.secrets.state is 'Only ready secrets are visible and bindable.';
 comment on column occ.secrets.version is 'Grows by one with each new value.';
