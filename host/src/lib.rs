@@ -14,7 +14,9 @@
 //! - `config`, `db`, `error`, `clock`, `ids`, `shutdown`, `telemetry`: the ground.
 
 pub mod clock;
+pub mod config;
 pub mod db;
 pub mod error;
 pub mod ids;
 pub mod shutdown;
+pub mod telemetry;
