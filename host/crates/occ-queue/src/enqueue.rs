@@ -4,13 +4,7 @@ use std::time::Duration;
 
 use sqlx::PgConnection;
 
-use crate::{Enqueued, NewWork, QueueError, WorkRow};
-
-fn not_built<T>() -> Result<T, QueueError> {
-    Err(QueueError::Database(sqlx::Error::Configuration(
-        "the queue's tables are not there yet".into(),
-    )))
-}
+use crate::{Enqueued, NewWork, Owner, Phase, QueueError, State, WorkRow};
 
 /// Enqueues work on the caller's transaction; the row exists exactly if the
 /// transaction commits. Locks the lane until then. After the commit call
@@ -18,34 +12,100 @@ fn not_built<T>() -> Result<T, QueueError> {
 ///
 /// # Errors
 /// The database refused or did not answer.
-#[expect(clippy::unused_async, reason = "the statement follows with the tables")]
-pub async fn enqueue(_conn: &mut PgConnection, _work: &NewWork) -> Result<Enqueued, QueueError> {
-    not_built()
+pub async fn enqueue(conn: &mut PgConnection, work: &NewWork) -> Result<Enqueued, QueueError> {
+    let said = sqlx::query_scalar!(
+        r#"select occ.work_enqueue($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12) as "said!""#,
+        work.key,
+        work.kind,
+        work.owner.lane(),
+        work.owner.namespace_id,
+        work.owner.agent_id,
+        work.owner.revision_id,
+        work.actor_id,
+        work.upkeep,
+        work.attempts_max,
+        work.deadline.map(|deadline| deadline.as_secs_f64()),
+        work.delay.as_secs_f64(),
+        work.traceparent,
+    )
+    .fetch_one(conn)
+    .await?;
+    match said.as_str() {
+        "new" => Ok(Enqueued::New),
+        "already" => Ok(Enqueued::Already),
+        _ => Ok(Enqueued::Conflict),
+    }
 }
 
 /// Makes sure that an upkeep row runs within `after`: a new row, a terminal one
-/// queued again, a queued one moved forward, a claimed one run once more.
+/// queued again, a queued one moved forward, a claimed one run once more. False
+/// when the key belongs to other work.
 ///
 /// Call it in a short transaction of its own: it may touch a claimed row.
 ///
 /// # Errors
 /// The database refused or did not answer.
-#[expect(clippy::unused_async, reason = "the statement follows with the tables")]
 pub async fn arm_upkeep(
-    _conn: &mut PgConnection,
-    _work: &NewWork,
-    _after: Duration,
-) -> Result<(), QueueError> {
-    not_built()
+    conn: &mut PgConnection,
+    work: &NewWork,
+    after: Duration,
+) -> Result<bool, QueueError> {
+    let armed = sqlx::query_scalar!(
+        r#"select occ.work_arm($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) as "armed!""#,
+        work.key,
+        work.kind,
+        work.owner.lane(),
+        work.owner.namespace_id,
+        work.owner.agent_id,
+        work.owner.revision_id,
+        work.actor_id,
+        work.attempts_max,
+        work.deadline.map(|deadline| deadline.as_secs_f64()),
+        after.as_secs_f64(),
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(armed)
 }
 
 /// Reads one row.
 ///
 /// # Errors
-/// The database refused or did not answer, or the row is of a newer version.
-#[expect(clippy::unused_async, reason = "the statement follows with the tables")]
-pub async fn find(_conn: &mut PgConnection, _key: &str) -> Result<Option<WorkRow>, QueueError> {
-    not_built()
+/// The database refused or did not answer, or a newer version wrote the row.
+pub async fn find(conn: &mut PgConnection, key: &str) -> Result<Option<WorkRow>, QueueError> {
+    let row = sqlx::query!(
+        "select key, kind, namespace_id, agent_id, revision_id, actor_id, upkeep, state, phase, step, attempt,
+                attempts_max, passes, reason_code, cause_code, result
+           from occ.work where key = $1",
+        key
+    )
+    .fetch_optional(conn)
+    .await?;
+    let Some(row) = row else { return Ok(None) };
+    let unknown = |column| QueueError::UnknownValue {
+        key: key.to_owned(),
+        column,
+    };
+    Ok(Some(WorkRow {
+        state: State::parse(&row.state).ok_or_else(|| unknown("state"))?,
+        phase: Phase::parse(&row.phase).ok_or_else(|| unknown("phase"))?,
+        key: row.key,
+        kind: row.kind,
+        owner: Owner {
+            namespace_id: row.namespace_id,
+            agent_id: row.agent_id,
+            revision_id: row.revision_id,
+        },
+        actor_id: row.actor_id,
+        upkeep: row.upkeep,
+        step: row.step,
+        attempt: row.attempt,
+        attempts_max: row.attempts_max,
+        passes: row.passes,
+        code: row.reason_code,
+        cause: row.cause_code,
+        result: row.result,
+    }))
 }
 
 /// A user's retry: a permanently failed row is queued again with attempt 0 and
@@ -54,13 +114,16 @@ pub async fn find(_conn: &mut PgConnection, _key: &str) -> Result<Option<WorkRow
 ///
 /// # Errors
 /// The database refused or did not answer.
-#[expect(clippy::unused_async, reason = "the statement follows with the tables")]
 pub async fn reset(
-    _conn: &mut PgConnection,
-    _key: &str,
-    _deadline: Option<Duration>,
+    conn: &mut PgConnection,
+    key: &str,
+    deadline: Option<Duration>,
 ) -> Result<bool, QueueError> {
-    not_built()
+    let deadline = deadline.map(|deadline| deadline.as_secs_f64());
+    let reset = sqlx::query_scalar!(r#"select occ.work_reset($1, $2) as "reset!""#, key, deadline)
+        .fetch_one(conn)
+        .await?;
+    Ok(reset)
 }
 
 /// Something outside changed: the rows of the lane that wait for it are due
@@ -69,7 +132,24 @@ pub async fn reset(
 ///
 /// # Errors
 /// The database refused or did not answer.
-#[expect(clippy::unused_async, reason = "the statement follows with the tables")]
-pub async fn wake(_conn: &mut PgConnection, _lane: &str) -> Result<u64, QueueError> {
-    not_built()
+pub async fn wake(conn: &mut PgConnection, lane: &str) -> Result<u64, QueueError> {
+    let woken = sqlx::query_scalar!(r#"select occ.work_wake($1) as "woken!""#, lane)
+        .fetch_one(conn)
+        .await?;
+    Ok(u64::try_from(woken).unwrap_or(0))
+}
+
+/// Repairs lanes whose columns disagree with their rows and counts them. The
+/// count must stay 0: each is a bug, and would have been lost work.
+///
+/// # Errors
+/// The database refused or did not answer.
+pub async fn sweep_lanes(conn: &mut PgConnection) -> Result<u64, QueueError> {
+    let repaired = sqlx::query_scalar!(
+        r#"select occ.work_lanes_sweep($1) as "repaired!""#,
+        crate::settings::SWEEP_LANES_MAX
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(u64::try_from(repaired).unwrap_or(0))
 }

@@ -21,10 +21,15 @@ pub enum QueueError {
         /// The column that holds it.
         column: &'static str,
     },
-    /// Wakes are refused by the database for longer than the bound.
-    #[error("the database did not answer within {secs} s")]
-    TimedOut {
-        /// The bound that passed, in seconds.
-        secs: u64,
+    /// The handler could not write its evidence; the transition did not happen.
+    #[error("the evidence of {key} could not be written: {why}")]
+    Record {
+        /// The row's key.
+        key: String,
+        /// What the handler said.
+        why: String,
     },
+    /// The batch that should have committed this claim's end is gone.
+    #[error("the worker is ending")]
+    Ending,
 }

@@ -244,6 +244,8 @@ pub struct WorkRow {
     pub passes: i32,
     /// Code of the last transition.
     pub code: Option<String>,
+    /// Why a rollback began, or why one more attempt was given.
+    pub cause: Option<String>,
     /// Closed document of a terminal row.
     pub result: Option<serde_json::Value>,
 }

@@ -3,25 +3,25 @@
 use std::time::Duration;
 
 /// A lease ends locally this long before it ends in the database.
-pub const ABORT_MARGIN: Duration = Duration::from_millis(500);
+pub(crate) const ABORT_MARGIN: Duration = Duration::from_millis(500);
 /// A lane whose claim lapsed is held this long past the lease.
-pub const RECOVERY_HOLD: Duration = Duration::from_secs(1);
+pub(crate) const RECOVERY_HOLD: Duration = Duration::from_secs(1);
 /// Lapsed claims that one recovery takes.
-pub const RECOVERY_ROWS_MAX: i64 = 100;
+pub(crate) const RECOVERY_ROWS_MAX: i32 = 100;
 /// A lane whose head is of an unknown kind is left alone this long.
-pub const SKIP_UNKNOWN: Duration = Duration::from_secs(5);
+pub(crate) const SKIP_UNKNOWN: Duration = Duration::from_secs(5);
 /// Lanes that are left alone at once; past it the oldest is looked at again.
-pub const SKIP_LANES_MAX: usize = 1_000;
+pub(crate) const SKIP_LANES_MAX: usize = 1_000;
 /// Completions wait this long for others to share their commit.
-pub const FINISH_WAIT_MAX: Duration = Duration::from_millis(2);
+pub(crate) const FINISH_WAIT_MAX: Duration = Duration::from_millis(2);
 /// Completions that share one commit.
-pub const FINISH_ROWS_MAX: usize = 64;
+pub(crate) const FINISH_ROWS_MAX: usize = 64;
 /// At most one NOTIFY per process in this time.
-pub const HINT_INTERVAL: Duration = Duration::from_millis(50);
+pub(crate) const HINT_INTERVAL: Duration = Duration::from_millis(50);
 /// Longest deadline of one external request under a lease.
-pub const EFFECT_MAX: Duration = Duration::from_secs(10);
+pub(crate) const EFFECT_MAX: Duration = Duration::from_secs(10);
 /// Lanes that one sweep repairs.
-pub const SWEEP_LANES_MAX: i64 = 1_000;
+pub(crate) const SWEEP_LANES_MAX: i32 = 1_000;
 
 /// What an operator may choose. Every bound is checked where it is read.
 #[derive(Clone, Debug)]
