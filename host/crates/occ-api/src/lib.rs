@@ -1,1 +1,5 @@
-//! Placeholder head: replaced by the crate's own.
+//! What client and server agree on: typed ids, error codes, timestamps.
+
+pub mod error;
+pub mod ids;
+pub mod time;
