@@ -1,1 +1,3 @@
-//! it
+//! One binary of tests on real parts; modules mirror the product.
+
+mod tidy;
