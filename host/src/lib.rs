@@ -18,5 +18,6 @@ pub mod config;
 pub mod db;
 pub mod error;
 pub mod ids;
+pub mod migrate;
 pub mod shutdown;
 pub mod telemetry;
