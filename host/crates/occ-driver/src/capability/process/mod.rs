@@ -1,18 +1,53 @@
 //! The `process` capability: agents as supervised processes on this machine.
 //!
-//! For development only; the pages of the product call it `compute-local`.
+//! For development only; the driver that uses it is `compute-local`. [`ProcessHost`]
+//! keeps one folder with one sub-folder per process:
+//!
+//! ```text
+//! ProcessHost ── admit (pure) ── supervise: one task per entry ── launch, probe, output
+//!                                   │      └ stopping: TERM, grace, KILL of the family
+//!                                   └ record: process.json by rename
+//! ```
+//!
+//! - **A process outlives its host.** It writes its own output file, has its own group
+//!   and no pipe to us; the next host adopts it by boot id, pid and start ticks.
+//! - **One supervisor per entry**: the holder of a file lock in its folder.
+//! - **Never two processes on one state folder**: what an ended process left behind is
+//!   killed before the next starts.
+//! - **No secret value is kept**: they are asked for at each spawn and dropped.
+//! - **A late writer loses**: an entry carries the fence of its last writer.
 
+mod admit;
+mod folder;
+mod launch;
+mod life;
+mod linux;
+mod output;
+mod ports;
+mod probe;
+mod record;
+mod starting;
+mod stopping;
+mod supervise;
 mod types;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::broadcast;
-use tokio_util::sync::CancellationToken;
+use tokio::sync::{Mutex, broadcast, oneshot};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
 
+use self::folder::{Folder, Lock};
+use self::launch::{failed, outside_tenant};
+use self::ports::PortBook;
+use self::record::{Record, spec_digest};
+use self::supervise::{Handle, Request, Shared, Supervisor, blocking, change_of};
 use crate::call::{CallAuthority, CallContext};
 
 pub use types::*;
@@ -61,112 +96,444 @@ pub enum ProcessOpenError {
         /// The folder.
         folder: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        source: io::Error,
     },
+    /// The kernel does not tell its boot id: this is not a Linux machine.
+    #[error("processes cannot be supervised here: {0}")]
+    Boot(io::Error),
 }
 
-/// Supervises the processes of one folder. Cheap to clone.
+/// Most processes of one folder.
+const ENTRIES_MAX: usize = 256;
+/// Changes that a slow receiver may lag behind.
+const CHANGES_MAX: usize = 256;
+/// How often folders that another host has given up are looked for.
+const RESCAN: Duration = Duration::from_secs(1);
+
+const FOREIGN: &str = "another host supervises this process";
+const ENDED: &str = "the supervisor has ended";
+
+type Entries = BTreeMap<String, Handle>;
+
+/// Supervises the processes of one folder. Cheap to clone; when the last clone goes,
+/// supervision ends and the processes run on.
 #[derive(Clone)]
 pub struct ProcessHost {
-    config: ProcessHostConfig,
-    changes: broadcast::Sender<ProcessChange>,
+    shared: Arc<Shared>,
+    entries: Arc<Mutex<Entries>>,
+    _ends_tasks: Arc<DropGuard>,
 }
 
-const NOT_BUILT: &str = "the process supervisor is not built yet";
+/// Where an id leads.
+enum Found {
+    /// To an entry of this host.
+    Ours(Handle),
+    /// To one that another host supervises; its last record.
+    Foreign(Box<Record>),
+    Absent,
+}
 
 impl ProcessHost {
     /// Opens the folder and adopts what still runs in it.
     ///
     /// `authority` is kept: a restart after a back-off happens outside of any call and
     /// asks it for the secret values again.
-    #[expect(clippy::unused_async, reason = "signature first")]
     pub async fn open(
         config: ProcessHostConfig,
-        _authority: Arc<dyn CallAuthority>,
+        authority: Arc<dyn CallAuthority>,
     ) -> Result<Self, ProcessOpenError> {
-        Ok(Self {
+        let folder = config.folder.clone();
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            boot_id: linux::boot_id().map_err(ProcessOpenError::Boot)?,
+            changes: broadcast::Sender::new(CHANGES_MAX),
+            ports: PortBook::new(config.port_range.clone()),
+            tasks: TaskTracker::new(),
+            stop: stop.clone(),
             config,
-            changes: broadcast::channel(16).0,
-        })
+            authority,
+        });
+        let entries = Arc::new(Mutex::new(BTreeMap::new()));
+        let host = Self {
+            shared,
+            entries,
+            _ends_tasks: Arc::new(stop.drop_guard()),
+        };
+        if host.shared.config.mode == ProcessMode::Supervise {
+            let root = folder.clone();
+            let opened = blocking(move || folder::open_root(&root)).await;
+            opened.map_err(|source| ProcessOpenError::Folder {
+                folder: folder.clone(),
+                source,
+            })?;
+            let adopted = host.adopt_all().await;
+            adopted.map_err(|source| ProcessOpenError::Folder { folder, source })?;
+        }
+        Ok(host)
     }
 
     /// Would this command be allowed and found? Starts nothing.
-    pub fn check(&self, _grant: &ProcessGrant, _command: &[String]) -> Result<(), ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+    pub fn check(&self, grant: &ProcessGrant, command: &[String]) -> Result<(), ProcessError> {
+        admit::check_command(grant, command)
     }
 
     /// Starts the process unless this very spec already runs, waits for its back-off or
-    /// is held: then answers its status. Another spec under a live id fails; stop first.
-    #[expect(clippy::unused_async, reason = "signature first")]
+    /// is held: then answers its status. Another spec takes the entry over, state kept;
+    /// while a process of the entry lives, that is `InUse`.
     pub async fn start(
         &self,
-        _cx: &CallContext,
-        _grant: &ProcessGrant,
-        _spec: ProcessSpec,
+        cx: &CallContext,
+        grant: &ProcessGrant,
+        spec: ProcessSpec,
     ) -> Result<ProcessStatus, ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+        admit::check_spec(&spec).map_err(|broken| {
+            tracing::warn!(event = "process.refused", plugin = %cx.plugin, rule = broken.rule);
+            ProcessError::Refused(broken.refusal)
+        })?;
+        admit::check_command(grant, &spec.command)?;
+        let tenant = self.authorise(cx).await?;
+        let handle = self.entry_for_start(cx, tenant, &spec).await?;
+        let (reply, answer) = oneshot::channel();
+        let request = Request::Start {
+            cx: cx.clone(),
+            spec: Box::new(spec),
+            reply,
+        };
+        ask(&handle, request, answer).await
     }
 
     /// Begins the stop and returns; `status.stopping` tells. Stopping what is stopped
     /// is fine; an id that nobody knows is `NotFound`.
-    #[expect(clippy::unused_async, reason = "signature first")]
-    pub async fn stop(&self, _cx: &CallContext, _id: &str) -> Result<(), ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+    pub async fn stop(&self, cx: &CallContext, id: &str) -> Result<(), ProcessError> {
+        let handle = self.entry_for_write(cx, id).await?;
+        let (reply, answer) = oneshot::channel();
+        ask(
+            &handle,
+            Request::Stop {
+                cx: cx.clone(),
+                reply,
+            },
+            answer,
+        )
+        .await
     }
 
-    /// Removes the entry with its state; fails while it lives.
-    #[expect(clippy::unused_async, reason = "signature first")]
-    pub async fn remove_state(&self, _cx: &CallContext, _id: &str) -> Result<(), ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+    /// Removes the entry with its state; `InUse` while it lives. An id that nobody knows
+    /// is `NotFound`.
+    pub async fn remove_state(&self, cx: &CallContext, id: &str) -> Result<(), ProcessError> {
+        let handle = self.entry_for_write(cx, id).await?;
+        let (reply, answer) = oneshot::channel();
+        ask(
+            &handle,
+            Request::Remove {
+                cx: cx.clone(),
+                reply,
+            },
+            answer,
+        )
+        .await
     }
 
     /// The tenant's processes that carry all of these labels, by id.
-    #[expect(clippy::unused_async, reason = "signature first")]
     pub async fn list(
         &self,
-        _cx: &CallContext,
-        _labels: &[(String, String)],
+        cx: &CallContext,
+        labels: &[(String, String)],
     ) -> Result<Vec<ProcessStatus>, ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+        let tenant = cx.tenant.as_deref().ok_or(ProcessRefusal::OutsideTenant)?;
+        let mut statuses = Vec::new();
+        let root = self.shared.config.folder.clone();
+        let ids = blocking(move || folder::ids(&root)).await;
+        for id in ids.map_err(|error| failed("the process folder cannot be read", &error))? {
+            let Some((owner, status)) = self.look(&id).await? else {
+                continue;
+            };
+            if owner == tenant && labels_match(labels, &status.labels) {
+                statuses.push(status);
+            }
+        }
+        Ok(statuses)
     }
 
     /// The last lines of the present (or the rotated) output, oldest first.
-    #[expect(clippy::unused_async, reason = "signature first")]
+    ///
+    /// Lines carry no time, so `since_seconds` only tells whether the process has printed
+    /// anything in that time.
     pub async fn logs(
         &self,
-        _cx: &CallContext,
-        _id: &str,
-        _previous: bool,
-        _tail_lines: u32,
-        _since_seconds: Option<u32>,
+        cx: &CallContext,
+        id: &str,
+        previous: bool,
+        tail_lines: u32,
+        since_seconds: Option<u32>,
     ) -> Result<Vec<LogLine>, ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+        let tenant = cx.tenant.as_deref().ok_or(ProcessRefusal::OutsideTenant)?;
+        if !admit::is_name(id) {
+            return Err(ProcessRefusal::Malformed.into());
+        }
+        let (owner, _) = self.look(id).await?.ok_or(ProcessError::NotFound)?;
+        if owner != tenant {
+            return Err(self.refuse_stranger(cx, id).await);
+        }
+        let folder = self.folder(id);
+        let path = if previous {
+            folder.previous_output()
+        } else {
+            folder.output()
+        };
+        let since = since_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
+        let lines = blocking(move || output::tail(&path, tail_lines, since)).await;
+        lines.map_err(|error| failed("the output cannot be read", &error))
     }
 
     /// Wakes waiters when a process becomes ready or ends. A receiver that lags misses
     /// the oldest; it should then look at everything.
     #[must_use]
     pub fn changes(&self) -> broadcast::Receiver<ProcessChange> {
-        self.changes.subscribe()
+        self.shared.changes.subscribe()
     }
 
     /// Supervises until `shutdown`, then returns and leaves every process running for
-    /// the next host to adopt.
+    /// the next host to adopt. First announces what ended while no host looked.
     pub async fn run(&self, shutdown: CancellationToken) {
-        shutdown.cancelled().await;
+        for handle in self.entries.lock().await.values() {
+            let view = handle.view.borrow();
+            if view.lost {
+                // Nobody needs to listen.
+                drop(self.shared.changes.send(change_of(&view, ChangeKind::Exited)));
+            }
+        }
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = tokio::time::sleep(RESCAN) => {}
+            }
+            if self.shared.config.mode == ProcessMode::Supervise
+                && let Err(error) = self.adopt_all().await
+            {
+                tracing::warn!(event = "process.folder_not_read", %error);
+            }
+        }
+        self.shared.stop.cancel();
+        self.shared.tasks.close();
+        self.shared.tasks.wait().await;
     }
 
-    /// Ends every process of the folder, with this grace for all of them; state stays.
-    #[expect(clippy::unused_async, reason = "signature first")]
-    pub async fn shutdown_all(&self, _grace: Duration) -> Result<(), ProcessError> {
-        Err(ProcessError::Failed(NOT_BUILT.to_owned()))
+    /// Ends every process of the folder, with this grace for all of them; state stays,
+    /// and so does the wish to run.
+    pub async fn shutdown_all(&self, grace: Duration) -> Result<(), ProcessError> {
+        self.adopt_all()
+            .await
+            .map_err(|error| failed("the process folder cannot be read", &error))?;
+        let handles: Vec<Handle> = self.entries.lock().await.values().cloned().collect();
+        let mut ends = Vec::with_capacity(handles.len());
+        for handle in &handles {
+            let (reply, answer) = oneshot::channel();
+            ends.push(ask(handle, Request::End { grace, reply }, answer));
+        }
+        let ended = futures_util::future::join_all(ends).await;
+        ended.into_iter().collect()
     }
+
+    fn folder(&self, id: &str) -> Folder {
+        Folder::new(&self.shared.config.folder, id)
+    }
+
+    /// May this call write at all? Answers its tenant.
+    async fn authorise(&self, cx: &CallContext) -> Result<String, ProcessError> {
+        if self.shared.config.mode == ProcessMode::Observe {
+            return Err(ProcessRefusal::NotGranted.into());
+        }
+        let tenant = cx.tenant.clone().ok_or(ProcessRefusal::OutsideTenant)?;
+        if cx.epoch == 0 || !self.shared.authority.lease_alive(cx).await {
+            return Err(ProcessRefusal::LeaseLost.into());
+        }
+        Ok(tenant)
+    }
+
+    async fn refuse_stranger(&self, cx: &CallContext, id: &str) -> ProcessError {
+        self.shared
+            .authority
+            .security_event(cx, outside_tenant(id.to_owned()))
+            .await;
+        ProcessRefusal::OutsideTenant.into()
+    }
+
+    async fn entry_for_write(&self, cx: &CallContext, id: &str) -> Result<Handle, ProcessError> {
+        if !admit::is_name(id) {
+            return Err(ProcessRefusal::Malformed.into());
+        }
+        let tenant = self.authorise(cx).await?;
+        let found = self.find(&mut *self.entries.lock().await, id).await?;
+        self.owned(cx, &tenant, id, found)
+            .await?
+            .ok_or(ProcessError::NotFound)
+    }
+
+    async fn entry_for_start(
+        &self,
+        cx: &CallContext,
+        tenant: String,
+        spec: &ProcessSpec,
+    ) -> Result<Handle, ProcessError> {
+        let mut entries = self.entries.lock().await;
+        let found = self.find(&mut entries, &spec.id).await?;
+        if let Some(handle) = self.owned(cx, &tenant, &spec.id, found).await? {
+            return Ok(handle);
+        }
+        if entries.len() >= ENTRIES_MAX {
+            return Err(ProcessRefusal::Limit.into());
+        }
+        let folder = self.folder(&spec.id);
+        let written = |error: &io::Error| failed("the process folder cannot be made", error);
+        let digest = spec_digest(spec).map_err(|error| written(&error))?;
+        let record = Record::new(tenant, cx.plugin.clone(), spec.clone(), digest);
+        let bytes = record.to_bytes().map_err(|error| written(&error))?;
+        let target = folder.clone();
+        let locked = blocking(move || {
+            let lock = target.lock()?;
+            if lock.is_some() {
+                target.write_record(&bytes)?;
+            }
+            Ok(lock)
+        });
+        let lock = locked.await.map_err(|error| written(&error))?;
+        let lock = lock.ok_or_else(|| ProcessError::Failed(FOREIGN.to_owned()))?;
+        Ok(self.take_over(&mut entries, folder, lock, record).await)
+    }
+
+    /// The handle of what was found, if it is the tenant's.
+    async fn owned(
+        &self,
+        cx: &CallContext,
+        tenant: &str,
+        id: &str,
+        found: Found,
+    ) -> Result<Option<Handle>, ProcessError> {
+        let (owner, handle) = match found {
+            Found::Absent => return Ok(None),
+            Found::Ours(handle) => {
+                let owner = handle.view.borrow().tenant.clone();
+                (owner, Some(handle))
+            }
+            Found::Foreign(record) => (record.tenant, None),
+        };
+        if owner != tenant {
+            return Err(self.refuse_stranger(cx, id).await);
+        }
+        match handle {
+            Some(handle) => Ok(Some(handle)),
+            None => Err(ProcessError::Failed(FOREIGN.to_owned())),
+        }
+    }
+
+    /// Looks an id up, adopting its entry if no other host has it.
+    async fn find(&self, entries: &mut Entries, id: &str) -> Result<Found, ProcessError> {
+        if let Some(handle) = entries.get(id).filter(|handle| !handle.inbox.is_closed()) {
+            return Ok(Found::Ours(handle.clone()));
+        }
+        entries.remove(id);
+        if !self.folder(id).exists() {
+            return Ok(Found::Absent);
+        }
+        let unreadable = |error: io::Error| failed("the process folder cannot be read", &error);
+        if let Some(handle) = self.adopt(entries, id).await.map_err(unreadable)? {
+            return Ok(Found::Ours(handle));
+        }
+        let folder = self.folder(id);
+        let record = blocking(move || folder.read_record()).await.map_err(unreadable)?;
+        Ok(record.map_or(Found::Absent, |record| Found::Foreign(Box::new(record))))
+    }
+
+    /// Adopts every entry that no host supervises.
+    async fn adopt_all(&self) -> io::Result<()> {
+        let root = self.shared.config.folder.clone();
+        let ids = blocking(move || folder::ids(&root)).await?;
+        let mut entries = self.entries.lock().await;
+        entries.retain(|_, handle| !handle.inbox.is_closed());
+        for id in ids {
+            if entries.contains_key(&id) {
+                continue;
+            }
+            // One bad entry must not keep the others from being supervised.
+            if let Err(error) = self.adopt(&mut entries, &id).await {
+                tracing::warn!(event = "process.not_adopted", %id, %error);
+            }
+        }
+        Ok(())
+    }
+
+    async fn adopt(&self, entries: &mut Entries, id: &str) -> io::Result<Option<Handle>> {
+        let (folder, root) = (self.folder(id), self.shared.config.folder.clone());
+        let target = folder.clone();
+        let found = blocking(move || {
+            let Some(lock) = target.lock()? else {
+                return Ok(None);
+            };
+            let record = target.read_record()?;
+            if record.is_none() {
+                // A host died before the first record: nothing has ever run here.
+                target.remove(&root)?;
+            }
+            Ok(record.map(|record| (lock, record)))
+        });
+        match found.await? {
+            Some((lock, record)) => Ok(Some(self.take_over(entries, folder, lock, record).await)),
+            None => Ok(None),
+        }
+    }
+
+    async fn take_over(&self, entries: &mut Entries, folder: Folder, lock: Lock, record: Record) -> Handle {
+        let id = record.spec.id.clone();
+        let taken = Supervisor::take_over(Arc::clone(&self.shared), folder, lock, record).await;
+        let (supervisor, handle) = taken;
+        self.shared.tasks.spawn(supervisor.run());
+        entries.insert(id, handle.clone());
+        handle
+    }
+
+    /// Tenant and status of an id, from its task or from its record.
+    async fn look(&self, id: &str) -> Result<Option<(String, ProcessStatus)>, ProcessError> {
+        if let Some(handle) = self
+            .entries
+            .lock()
+            .await
+            .get(id)
+            .filter(|handle| !handle.inbox.is_closed())
+        {
+            let view = handle.view.borrow();
+            return Ok(Some((view.tenant.clone(), view.status.clone())));
+        }
+        let (folder, boot_id) = (self.folder(id), self.shared.boot_id.clone());
+        let read = blocking(move || {
+            let record = folder.read_record()?;
+            Ok(record.map(|record| {
+                let running = record.live_process(&boot_id).is_some();
+                let status = record.status(running, false);
+                (record.tenant, status)
+            }))
+        });
+        read.await
+            .map_err(|error| failed("the process folder cannot be read", &error))
+    }
+}
+
+/// Sends a request to an entry's task, which carries it out whether or not the caller
+/// still waits.
+async fn ask<T>(
+    handle: &Handle,
+    request: Request,
+    answer: oneshot::Receiver<Result<T, ProcessError>>,
+) -> Result<T, ProcessError> {
+    let ended = || ProcessError::Failed(ENDED.to_owned());
+    handle.inbox.send(request).await.map_err(|_| ended())?;
+    answer.await.map_err(|_| ended())?
 }
 
 impl fmt::Debug for ProcessHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ProcessHost")
-            .field("config", &self.config)
+            .field("config", &self.shared.config)
             .finish_non_exhaustive()
     }
 }

@@ -20,7 +20,8 @@ pub enum EnvValue {
     Secret(String),
     /// The credential of this name that the host generated for the agent.
     Generated(String),
-    /// The id of the revision that the starting call is about.
+    /// The id of the revision. Malformed here: the caller knows it and says it as a
+    /// literal.
     RevisionId,
     /// Where the spec's file of this `path` is on this machine.
     FilePath(String),
@@ -147,26 +148,30 @@ pub struct ProcessExit {
 pub struct ProcessStatus {
     /// Id of the spec.
     pub id: String,
-    /// Labels of the spec.
+    /// Labels of the newest spec.
     pub labels: Vec<(String, String)>,
-    /// Names this very start; another after each start. `None` before the first.
-    pub start_id: Option<String>,
-    /// There is a live process.
+    /// SHA-256 of the newest spec in hex; it names secrets, so it depends on no value.
+    pub spec_digest: String,
+    /// Names this very start; another after each start. Empty before the first.
+    pub start_id: String,
+    /// There is a live process, perhaps a stopping one.
     pub running: bool,
-    /// The probe answers 200.
+    /// Running, and the probe answers 200.
     pub ready: bool,
-    /// The present start was ready at least once.
+    /// A process of the newest spec was ready at some time.
     pub ready_once: bool,
     /// A stop was asked for and the process or its descendants still live.
     pub stopping: bool,
+    /// A stop was asked for and no start since.
+    pub stopped: bool,
     /// The supervisor has given up: exit code 78, or [`EXITS_MAX`] exits without a
     /// ready between. `stop` or another spec ends this.
     pub held: bool,
     /// The supervisor will start it again by itself (it waits for the back-off).
     pub restarting: bool,
-    /// Restarts since the spec was accepted.
+    /// Restarts of the newest spec.
     pub restarts: u32,
-    /// Exits since the last time that it was ready.
+    /// Exits of the newest spec since it was last ready.
     pub exits_since_ready: u32,
     /// The last end that was seen.
     pub last_exit: Option<ProcessExit>,
@@ -231,6 +236,14 @@ pub enum ProcessError {
     /// A stranger listens on a port that the spec fixes.
     #[error("port {0} is taken")]
     PortTaken(u16),
+    /// A process of this entry is alive: of another spec, or stopping. Stop it and wait
+    /// for its end.
+    #[error("a process of this entry is alive")]
+    InUse,
+    /// No value for the environment variable of this name: its Secret is gone or not
+    /// readable for this call.
+    #[error("no value for {0}")]
+    SecretUnavailable(String),
     /// Refused before any effect.
     #[error(transparent)]
     Refused(#[from] ProcessRefusal),
