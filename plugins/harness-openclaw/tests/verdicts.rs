@@ -6,6 +6,12 @@
     clippy::disallowed_methods,
     reason = "tests take their surroundings from the environment"
 )]
+#![expect(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
