@@ -13,6 +13,7 @@
 //! - `migrate`, `bootstrap`, `dev`: before anything is served.
 //! - `config`, `db`, `error`, `clock`, `ids`, `shutdown`, `telemetry`: the ground.
 
+pub mod bootstrap;
 pub mod clock;
 pub mod config;
 pub mod db;

@@ -30,7 +30,7 @@ pub(super) fn read(text: &str) -> Result<Value, Vec<Problem>> {
     }
     let budget = serde_saphyr::budget! { max_depth: DEPTH_MAX, max_documents: 1, max_anchors: 0, max_aliases: 0 };
     let options = serde_saphyr::options! {
-        budget: Some(budget),
+        budget: budget,
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::Error,
         merge_keys: serde_saphyr::MergeKeyPolicy::AsOrdinary,
         strict_booleans: true,

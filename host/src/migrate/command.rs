@@ -1,25 +1,22 @@
 //! `occ-host migrate`.
 
 use std::io::Write as _;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::{MigrateConfig, MigrateError, State, check, run};
+use super::{Checked, MigrateConfig, MigrateError, State, check, run};
+use crate::config::Environment;
 
 /// Exit status of `--require-current` on a database that is behind.
 const EXIT_NOT_CURRENT: u8 = 1;
+/// Exit status of wrong settings.
+const EXIT_USAGE: u8 = 2;
 
-/// Bring the database to the schema of this binary.
+/// Bring the database to the schema of this binary. Reads `OCC_MIGRATION_DATABASE_URL`, which must lead to the
+/// server itself, not to a pooler.
 #[derive(Debug, clap::Args)]
 pub struct Command {
-    /// URL of the database as `occ_migrator`; must lead to the server itself, not to a pooler.
-    #[arg(long, env = "OCC_DATABASE_URL", hide_env_values = true, conflicts_with = "database_url_file")]
-    database_url: Option<String>,
-    /// File that holds the URL.
-    #[arg(long, env = "OCC_DATABASE_URL_FILE")]
-    database_url_file: Option<PathBuf>,
     /// Verify only; write nothing.
     #[arg(long)]
     check: bool,
@@ -33,62 +30,56 @@ pub struct Command {
 
 impl Command {
     /// Runs the command. Exit 0; 1 for a fault that may pass; 2 for wrong settings; 3 for a refused database.
-    pub async fn run(self) -> ExitCode {
-        match self.execute().await {
+    pub async fn run(self, mut environment: Environment) -> ExitCode {
+        let url = environment.postgres_url("OCC_MIGRATION_DATABASE_URL");
+        let url = match environment.finish(url) {
+            Ok(Some(url)) => url,
+            Ok(None) => return ExitCode::from(EXIT_USAGE),
+            Err(problems) => {
+                tracing::error!(code = problems.code, message = %problems, "migration.failed");
+                return ExitCode::from(EXIT_USAGE);
+            }
+        };
+        match self.execute(&MigrateConfig::new(url.expose())).await {
             Ok(code) => code,
             Err(error) => {
                 let reason = error.reason().map(super::Reason::as_str);
-                tracing::error!(event = "migration.refused", code = error.code(), reason, message = %error);
-                if self.json {
-                    print(&json!({"event": "migration.refused", "code": error.code(), "reason": reason}).to_string());
-                }
+                tracing::error!(code = error.code(), reason, message = %error, "migration.failed");
                 ExitCode::from(error.exit_status())
             }
         }
     }
 
-    async fn execute(&self) -> Result<ExitCode, MigrateError> {
-        let config = MigrateConfig::new(self.url()?);
+    async fn execute(&self, config: &MigrateConfig) -> Result<ExitCode, MigrateError> {
         if !self.check {
-            let migrated = run(&config).await?;
-            print(&match migrated.applied.len() {
-                0 => format!("schema {} is current", migrated.version),
-                count => format!("schema {} is current: {count} migrations applied", migrated.version),
-            });
+            run(config).await?;
             return Ok(ExitCode::SUCCESS);
         }
-        let checked = check(&config).await?;
-        let mut record = json!({"event": "migration.checked"});
-        if let (Some(record), Ok(Value::Object(fields))) = (record.as_object_mut(), serde_json::to_value(&checked)) {
-            record.extend(fields);
-        }
+        let checked = check(config).await?;
         if self.json {
-            print(&record.to_string());
+            print(&record(&checked));
         } else {
-            print(&format!(
-                "migration.checked state={} version={} target={} pending={}",
-                checked.state.as_str(),
-                checked.version.unwrap_or_default(),
-                checked.target,
-                checked.pending.join(",")
-            ));
+            tracing::info!(
+                state = checked.state.as_str(),
+                version = checked.version,
+                target_version = checked.target,
+                pending = checked.pending.join(","),
+                server_major = checked.server_major,
+                "migration.checked"
+            );
         }
         let behind = self.require_current && checked.state != State::Current;
         Ok(if behind { ExitCode::from(EXIT_NOT_CURRENT) } else { ExitCode::SUCCESS })
     }
-
-    fn url(&self) -> Result<String, MigrateError> {
-        match (&self.database_url, &self.database_url_file) {
-            (Some(url), None) => Ok(url.clone()),
-            (None, Some(file)) => read(file),
-            _ => Err(MigrateError::Configuration),
-        }
-    }
 }
 
-fn read(file: &Path) -> Result<String, MigrateError> {
-    let text = std::fs::read_to_string(file).map_err(|_| MigrateError::Configuration)?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+/// The record as one line of JSON.
+fn record(checked: &Checked) -> String {
+    let mut record = json!({"event": "migration.checked"});
+    if let (Some(record), Ok(Value::Object(fields))) = (record.as_object_mut(), serde_json::to_value(checked)) {
+        record.extend(fields);
+    }
+    record.to_string()
 }
 
 /// Answers on standard output; a closed pipe is not a fault of the migration.

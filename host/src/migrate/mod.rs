@@ -161,12 +161,12 @@ pub async fn run_source(config: &MigrateConfig, source: &Source) -> Result<Migra
     loop {
         match attempt(config, source, &mut applied).await {
             Ok(version) => {
-                tracing::info!(event = "migration.completed", version, applied = applied.len());
+                tracing::info!(version, applied = applied.len(), "migration.completed");
                 return Ok(Migrated { version, applied });
             }
             Err(MigrateError::ConnectionLost(error)) if reconnects < RECONNECTS_MAX => {
                 reconnects += 1;
-                tracing::warn!(event = "migration.connection-lost", reconnects, %error);
+                tracing::warn!(reconnects, cause = %error, "migration.connection-lost");
                 tokio::time::sleep(RECONNECT_PAUSE).await;
             }
             Err(error) => return Err(error),
@@ -185,7 +185,7 @@ async fn attempt(config: &MigrateConfig, source: &Source, applied: &mut Vec<Stri
             applied.push(file.name.clone());
         }
         db.apply(ledger::RECEIPTS, &file.migration).await.map_err(|error| failed(file, error))?;
-        tracing::info!(event = "migration.applied", version = file.version(), name = file.name);
+        tracing::info!(version = file.version(), name = file.name, "migration.applied");
     }
     ledger::state_write(&mut db, source.version(), source.compatible_from()).await?;
     db.close().await.ok();
