@@ -74,8 +74,11 @@ pub(crate) fn observation(status: Option<&Status>, spec: &Spec, revision_id: &st
             "The process was started from another rendering.",
         ));
     }
-    if !status.running && held_failure.is_none() {
-        drift.push(reason("PROCESS_EXITED", "The process ended and is not running."));
+    if !status.running && !status.restarting && held_failure.is_none() {
+        drift.push(reason(
+            "PROCESS_EXITED",
+            "The process ended and nothing starts it again.",
+        ));
     }
     Observation {
         phase: phase(status),

@@ -98,6 +98,7 @@ impl FakeProcess {
             if !stopping {
                 status.exits_since_ready += 1;
                 status.held = code == 78 || status.exits_since_ready >= 3;
+                status.restarting = !status.held;
             }
         });
     }
@@ -107,8 +108,22 @@ impl FakeProcess {
         let start_id = self.next_start_id();
         self.change(id, |status| {
             status.running = true;
+            status.restarting = false;
             status.restarts += 1;
             status.start_id = start_id;
+        });
+    }
+
+    /// The process of `id` and the host that supervised it end, as in a reboot.
+    pub fn is_lost(&self, id: &str) {
+        self.change(id, |status| {
+            status.running = false;
+            status.ready = false;
+            status.last_exit = Some(Exit {
+                code: None,
+                signal: None,
+                at_ms: 2_000,
+            });
         });
     }
 
@@ -153,6 +168,7 @@ impl FakeProcess {
             stopping: false,
             stopped: false,
             held: false,
+            restarting: false,
             ready_once: false,
             restarts: 0,
             exits_since_ready: 0,
@@ -177,7 +193,8 @@ impl Process for FakeProcess {
             if entry.status.running && (!same || entry.status.stopping) {
                 return Err(ProcessError::InUse);
             }
-            if same && !entry.status.stopped {
+            let in_hand = entry.status.running || entry.status.restarting || entry.status.held;
+            if same && in_hand && !entry.status.stopped {
                 return Ok(entry.status.clone());
             }
             started.clone_from(&entry.started);
@@ -202,6 +219,7 @@ impl Process for FakeProcess {
         status.stopped = true;
         status.stopping = status.running;
         status.ready = false;
+        status.restarting = false;
         Ok(())
     }
 
