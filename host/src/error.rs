@@ -198,6 +198,16 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+/// A queue that cannot be reached is an unavailable database; a row that it cannot read is a defect.
+impl From<occ_queue::QueueError> for Error {
+    fn from(error: occ_queue::QueueError) -> Self {
+        match error {
+            occ_queue::QueueError::Database(error) => Self::from(error),
+            error => Self::internal("the queue refused").caused_by(error),
+        }
+    }
+}
+
 /// SQLSTATE classes and codes that a later try may not meet again: connection, resources,
 /// operator intervention, serialization, deadlock, lock and statement time-outs.
 fn is_transient(code: &str) -> bool {

@@ -44,6 +44,14 @@ impl Shutdown {
         self.token.is_cancelled()
     }
 
+    /// Waits for `time`, or less once a stop has been asked for.
+    pub async fn pause(&self, time: Duration) {
+        tokio::select! {
+            () = self.token.cancelled() => {}
+            () = tokio::time::sleep(time) => {}
+        }
+    }
+
     /// Waits for every tracked task, at most `patience`. False when something had to be cut.
     pub async fn drain(&self, patience: Duration) -> bool {
         self.tasks.close();

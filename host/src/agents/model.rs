@@ -104,9 +104,42 @@ impl Auth {
 
     fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
         match self {
-            Self::Runtime => Some(HarnessAuth::Runtime),
+            Self::Runtime => Some(HarnessAuth::Runtime {}),
             Self::ApiKey(secret) => Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, secret) }),
             Self::Unset | Self::Unreadable => None,
         }
+    }
+}
+
+impl Agent {
+    /// The resource as clients see it. Settings that this version cannot read are left out and named.
+    #[must_use]
+    pub fn to_wire(&self) -> types::Agent {
+        let unreadable = self.draft.auth == Auth::Unreadable;
+        types::Agent {
+            id: self.id.clone(),
+            namespace_id: self.namespace.clone(),
+            name: self.name.clone(),
+            service_principal_id: self.principal.clone(),
+            configuration_id: self.draft.configuration.clone(),
+            backend_id: None,
+            harness_auth: self.draft.auth.to_wire(&self.namespace),
+            execution_mode: self.draft.execution_mode,
+            rollback_policy: (self.draft.rollback_policy == RollbackPolicy::Manual).then_some(RollbackPolicy::Manual),
+            desired_runtime_state: self.desired,
+            active_revision_id: self.active_revision.clone(),
+            status: self.status,
+            created_at: Timestamp::from(self.created_at),
+            configuration_read_error: unreadable.then(|| types::ConfigurationReadError {
+                code: "SAVED_CONFIGURATION_UNREADABLE".to_owned(),
+                field: "harnessAuth".to_owned(),
+            }),
+        }
+    }
+
+    /// Is it being deleted?
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.status == AgentStatus::Deleting
     }
 }

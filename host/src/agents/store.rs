@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::model::{Agent, Auth, Draft, NewAgent};
-use crate::db::{self, Position};
+use crate::db;
 use crate::error::{Error, Result};
 use crate::iam::{Scope, Visible};
 
@@ -127,7 +127,7 @@ pub(super) async fn agent_page(
     conn: &mut PgConnection,
     scope: &Scope,
     visible: &Visible,
-    after: Option<&Position>,
+    after: (Option<OffsetDateTime>, Option<&str>),
     limit: i64,
 ) -> Result<Vec<Agent>> {
     sqlx::query_as!(
@@ -143,8 +143,8 @@ pub(super) async fn agent_page(
         visible.all,
         &visible.only,
         &visible.except,
-        after.map(|position| position.at),
-        after.map(|position| position.id.as_str()),
+        after.0,
+        after.1,
         limit
     )
     .fetch_all(conn)
@@ -263,16 +263,4 @@ pub(super) async fn pointer_move(
     .execute(tx)
     .await?;
     Ok(done.rows_affected() == 1)
-}
-
-/// Who asked for the deletion that is under way.
-pub(super) async fn deletion_actor(tx: &mut PgConnection, scope: &Scope, id: &AgentId) -> Result<Option<IdentityId>> {
-    let actor = sqlx::query_scalar!(
-        "select actor_id from occ.work where namespace_id = $1 and agent_id = $2 and kind = 'agent.delete'",
-        scope.namespace()?.as_str(),
-        id.as_str()
-    )
-    .fetch_optional(tx)
-    .await?;
-    db::id_opt(actor.as_deref())
 }

@@ -8,7 +8,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::model::{Configuration, Summary};
-use crate::db::{self, Position};
+use crate::db;
 use crate::error::Result;
 use crate::iam::{Scope, Visible};
 
@@ -168,7 +168,7 @@ pub(super) async fn configuration_page(
     conn: &mut PgConnection,
     scope: &Scope,
     visible: &Visible,
-    after: Option<&Position>,
+    after: (Option<OffsetDateTime>, Option<&str>),
     limit: i64,
 ) -> Result<Vec<Summary>> {
     let rows = sqlx::query!(
@@ -180,8 +180,8 @@ pub(super) async fn configuration_page(
         visible.all,
         &visible.only,
         &visible.except,
-        after.map(|position| position.at),
-        after.map(|position| position.id.as_str()),
+        after.0,
+        after.1,
         limit
     )
     .fetch_all(conn)

@@ -5,7 +5,6 @@ use std::str::FromStr;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use time::OffsetDateTime;
 
 use crate::error::{Error, Result};
 
@@ -67,29 +66,4 @@ pub fn word_text(value: &impl Serialize) -> Result<String> {
 /// As [`id`].
 pub fn ids<T: FromStr>(texts: &[String]) -> Result<Vec<T>> {
     texts.iter().map(|text| id(text)).collect()
-}
-
-/// Where a page of a list ordered by (time of creation, id) goes on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Position {
-    /// Time of creation of the last item.
-    pub at: OffsetDateTime,
-    /// Id of the last item.
-    pub id: String,
-}
-
-impl Position {
-    /// The sort key for a cursor: microseconds since 1970, exact for `timestamptz`.
-    #[must_use]
-    pub fn key_of(at: OffsetDateTime) -> String {
-        (at.unix_timestamp_nanos() / 1_000).to_string()
-    }
-
-    /// Reads what [`Position::key_of`] wrote; `None` when a cursor holds something else.
-    #[must_use]
-    pub fn read(key: &str, id: String) -> Option<Self> {
-        let micros: i64 = key.parse().ok()?;
-        let at = OffsetDateTime::from_unix_timestamp_nanos(i128::from(micros) * 1_000).ok()?;
-        Some(Self { at, id })
-    }
 }

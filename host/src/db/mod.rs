@@ -8,6 +8,6 @@ mod pool;
 mod tx;
 
 pub use constraint::{Violation, violation};
-pub use decode::{Position, bigint, count, id, id_opt, ids, word, word_text};
+pub use decode::{bigint, count, id, id_opt, ids, word, word_text};
 pub use pool::{PoolConfig, Role, connect};
 pub use tx::{Tx, begin};

@@ -87,3 +87,40 @@ impl Deployment {
         matches!(self.code.as_deref(), Some("REVISION_ACTIVATED" | "REVISION_ALREADY_ACTIVE"))
     }
 }
+
+impl Deployment {
+    /// The resource as clients see it. Texts come from the one table of reasons; text of drivers
+    /// never appears.
+    #[must_use]
+    pub fn to_wire(&self) -> types::Deployment {
+        let status = self.status();
+        types::Deployment {
+            deployment_id: self.revision.clone(),
+            namespace_id: self.namespace.clone(),
+            agent_id: self.agent.clone(),
+            status,
+            progress: (!self.is_settled()).then(|| self.progress(status)),
+            error: (status == DeploymentStatus::Failed).then(|| self.error()),
+            warnings: Vec::new(),
+        }
+    }
+
+    fn progress(&self, status: DeploymentStatus) -> types::DeploymentProgress {
+        types::DeploymentProgress {
+            last_attempt: self.last_attempt_at.map(|at| {
+                let code = self.code.as_deref().filter(|code| reason::find(code).is_some()).unwrap_or(UNDECLARED);
+                types::DeploymentAttempt { at: Timestamp::from(at), code: code.to_owned(), message: text(code) }
+            }),
+            next_attempt_at: (status == DeploymentStatus::Queued).then(|| Timestamp::from(self.next_attempt_at)),
+        }
+    }
+
+    fn error(&self) -> types::DeploymentError {
+        let code = self.code.as_deref().unwrap_or(UNDECLARED);
+        types::DeploymentError { code: code.to_owned(), message: text(code), data: self.result.clone() }
+    }
+}
+
+fn text(code: &str) -> String {
+    reason::find(code).map_or_else(|| "The deployment ended with a code of its plugin.".to_owned(), |known| known.text.to_owned())
+}

@@ -7,6 +7,9 @@ use occ_api::time::Timestamp;
 use occ_api::types::{self, NamespaceStatus};
 use time::OffsetDateTime;
 
+use crate::drivers::types::Tenant;
+use crate::iam::Kind;
+
 /// Longest message of an error, in code points.
 const MESSAGE_CODE_POINTS_MAX: usize = 256;
 /// Room kept for "and N more.".
@@ -61,6 +64,16 @@ impl Namespace {
         }
     }
 
+    /// The tenant as a compute sees it.
+    #[must_use]
+    pub fn to_driver(&self) -> Tenant {
+        Tenant {
+            namespace_id: self.id.to_string(),
+            name: self.name.clone(),
+            existing_namespace: self.existing_namespace.clone(),
+        }
+    }
+
     /// May new Configurations, Agents and policy be made in it?
     #[must_use]
     pub fn accepts_contents(&self) -> bool {
@@ -83,6 +96,14 @@ pub(crate) enum ContentKind {
 }
 
 impl ContentKind {
+    pub(super) fn iam_kind(self) -> Kind {
+        match self {
+            Self::Agent => Kind::Agent,
+            Self::Configuration => Kind::Configuration,
+            Self::Secret => Kind::Secret,
+        }
+    }
+
     fn plural(self) -> &'static str {
         match self {
             Self::Agent => "Agents",

@@ -1,12 +1,12 @@
 //! Statements about Namespaces.
 
-use occ_api::ids::{IdentityId, NamespaceId};
+use occ_api::ids::{IdentityId, NamespaceId, RequestId};
 use occ_api::types::NamespaceStatus;
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::model::{Content, ContentKind, Namespace, NewNamespace};
-use crate::db::{self, Position};
+use crate::db;
 use crate::error::{Error, Result};
 use crate::iam::{Scope, Visible};
 
@@ -115,7 +115,7 @@ pub(super) async fn namespace_lock_shared(tx: &mut PgConnection, id: &NamespaceI
 pub(super) async fn namespace_page(
     conn: &mut PgConnection,
     visible: &Visible,
-    after: Option<&Position>,
+    after: (Option<OffsetDateTime>, Option<&str>),
     limit: i64,
 ) -> Result<Vec<Namespace>> {
     sqlx::query_as!(
@@ -127,8 +127,8 @@ pub(super) async fn namespace_page(
         visible.all,
         &visible.only,
         &visible.except,
-        after.map(|position| position.at),
-        after.map(|position| position.id.as_str()),
+        after.0,
+        after.1,
         limit
     )
     .fetch_all(conn)
@@ -186,13 +186,20 @@ pub(super) async fn contents(tx: &mut PgConnection, scope: &Scope) -> Result<Vec
         .collect()
 }
 
-/// Who asked for the deletion that is under way.
-pub(super) async fn deletion_actor(tx: &mut PgConnection, scope: &Scope) -> Result<Option<IdentityId>> {
-    let actor = sqlx::query_scalar!(
-        "select actor_id from occ.work where namespace_id = $1 and kind = 'namespace.delete' and agent_id is null",
-        scope.namespace()?.as_str()
+/// Gives a failed deletion to another actor and queues it again; the database writes the event.
+pub(super) async fn work_take_over(
+    tx: &mut PgConnection,
+    key: &str,
+    actor: &IdentityId,
+    request: &RequestId,
+) -> Result<()> {
+    sqlx::query_scalar!(
+        r#"select occ.work_take_over($1, $2, $3, null) as "taken!""#,
+        key,
+        actor.as_str(),
+        request.as_str()
     )
-    .fetch_optional(tx)
+    .fetch_one(tx)
     .await?;
-    db::id_opt(actor.as_deref())
+    Ok(())
 }

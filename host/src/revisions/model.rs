@@ -7,12 +7,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use occ_api::error::{FieldCode, FieldError};
 use occ_api::ids::{AgentId, ConfigurationId, IdentityId, NamespaceId, RevisionId, SecretId};
+use occ_api::time::Timestamp;
+use occ_api::types::{self, HarnessAuth};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use time::OffsetDateTime;
 
-use crate::drivers::types::{EnvValue, HarnessIdentity, Plan, SettingProblem};
+use crate::drivers::types::{self as driver, EnvValue, HarnessIdentity, Plan, PlatformFacts, SettingProblem};
+use crate::namespaces::Namespace;
+use crate::{configurations, secrets};
 
 /// Shape of the snapshots that this binary writes; it reads this one alone.
 pub const SNAPSHOT_SCHEMA: u32 = 1;
@@ -33,7 +37,7 @@ pub struct Snapshot {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub harness_auth: Option<FrozenAuth>,
     /// What `compute.platform` answered.
-    pub platform: Value,
+    pub platform: PlatformFacts,
     /// Which plugin made the plan.
     pub harness_plugin: PluginIdentity,
     /// Which plugin must run it.
@@ -85,6 +89,12 @@ pub struct PluginIdentity {
     pub version: String,
     /// `sha256:` and 64 hexadecimal digits.
     pub digest: String,
+}
+
+impl From<&driver::PluginIdentity> for PluginIdentity {
+    fn from(loaded: &driver::PluginIdentity) -> Self {
+        Self { id: loaded.id.clone(), version: loaded.version.to_string(), digest: loaded.digest.clone() }
+    }
 }
 
 /// The object behind a Secret when the revision was frozen. A Secret that was deleted and
@@ -223,6 +233,119 @@ fn api_pointer(path: &str) -> String {
         }
     }
     path.to_owned()
+}
+
+impl Revision {
+    /// The resource as clients see it.
+    #[must_use]
+    pub fn to_wire(&self) -> types::AgentRevision {
+        types::AgentRevision {
+            id: self.id.clone(),
+            fields: fields(&self.namespace, &self.agent, self.number, &self.snapshot, self.rollback_of.as_ref()),
+            created_at: Timestamp::from(self.created_at),
+        }
+    }
+}
+
+impl Revision {
+    /// The revision as a compute sees it. `locations` says where each value is that the plan
+    /// names; a read needs none.
+    #[must_use]
+    pub fn to_driver(&self, namespace: &Namespace, locations: Vec<driver::SecretLocation>) -> driver::Revision {
+        let frozen = &self.snapshot.configuration;
+        driver::Revision {
+            agent: driver::Agent {
+                tenant: namespace.to_driver(),
+                agent_id: self.agent.to_string(),
+                service_principal_id: self.snapshot.principal_id.to_string(),
+            },
+            reference: self.reference(),
+            configuration: driver::ConfigurationRef {
+                id: frozen.id.to_string(),
+                kind: frozen.kind.clone(),
+                generation: frozen.generation,
+            },
+            harness: self.snapshot.harness().clone(),
+            plan: self.snapshot.plan.clone(),
+            secrets: locations,
+        }
+    }
+
+    /// How a compute names it.
+    #[must_use]
+    pub fn reference(&self) -> driver::RevisionRef {
+        driver::RevisionRef { revision_id: self.id.to_string(), number: self.number }
+    }
+}
+
+/// What a revision shows of its snapshot.
+pub(super) fn fields(
+    namespace: &NamespaceId,
+    agent: &AgentId,
+    number: u64,
+    snapshot: &Snapshot,
+    rollback_of: Option<&RevisionId>,
+) -> types::RevisionFields {
+    let harness = snapshot.harness();
+    types::RevisionFields {
+        namespace_id: namespace.clone(),
+        agent_id: agent.clone(),
+        revision: number,
+        backend_id: None,
+        configuration_id: snapshot.configuration.id.clone(),
+        configuration_kind: types::ConfigurationKind::Agent,
+        configuration_generation: snapshot.configuration.generation,
+        configuration: snapshot.configuration.document.clone(),
+        harness: types::RevisionHarness {
+            id: harness.id.clone(),
+            version: harness.version.clone(),
+            mode: mode_wire(harness.mode),
+        },
+        compute: types::RevisionCompute {
+            id: snapshot.compute.id.strip_prefix("compute-").unwrap_or(&snapshot.compute.id).to_owned(),
+            implementation: format!("{}@{}", snapshot.compute.id, snapshot.compute.version),
+        },
+        secret_driver_id: Some(snapshot.secret_store.clone()),
+        secret_bindings: configurations::bindings_wire(namespace, &snapshot.secret_bindings),
+        harness_auth: snapshot.harness_auth.as_ref().and_then(|auth| auth.to_wire(namespace)),
+        rollback_of: rollback_of.cloned(),
+    }
+}
+
+/// An Agent's mode as plugins take it.
+#[must_use]
+pub fn mode_of(mode: types::ExecutionMode) -> driver::ExecutionMode {
+    match mode {
+        types::ExecutionMode::Embedded => driver::ExecutionMode::Embedded,
+        types::ExecutionMode::Dedicated => driver::ExecutionMode::Dedicated,
+    }
+}
+
+fn mode_wire(mode: driver::ExecutionMode) -> types::ExecutionMode {
+    match mode {
+        driver::ExecutionMode::Embedded => types::ExecutionMode::Embedded,
+        driver::ExecutionMode::Dedicated => types::ExecutionMode::Dedicated,
+    }
+}
+
+impl FrozenAuth {
+    /// As plugins take it.
+    #[must_use]
+    pub fn to_driver(&self) -> driver::HarnessAuth {
+        driver::HarnessAuth {
+            method: self.method.clone(),
+            secret_id: self.secret_id.as_ref().map(ToString::to_string),
+            source: None,
+        }
+    }
+
+    fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
+        match (self.method.as_str(), &self.secret_id) {
+            ("runtime", None) => Some(HarnessAuth::Runtime {}),
+            ("api_key", Some(id)) => Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, id) }),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -97,7 +97,7 @@ pub(super) async fn revision_page(
     scope: &Scope,
     agent: &AgentId,
     visible: &Visible,
-    before: Option<u64>,
+    before: Option<i64>,
     limit: i64,
 ) -> Result<Vec<Revision>> {
     sqlx::query_as!(
@@ -113,7 +113,7 @@ pub(super) async fn revision_page(
         visible.all,
         &visible.only,
         &visible.except,
-        before.map(db::bigint).transpose()?,
+        before,
         limit
     )
     .fetch_all(conn)

@@ -5,7 +5,7 @@ use sqlx::PgConnection;
 use time::OffsetDateTime;
 
 use super::model::{NewSecret, Secret, State};
-use crate::db::{self, Position};
+use crate::db;
 use crate::error::{Error, Result};
 use crate::iam::{Scope, Visible};
 
@@ -133,7 +133,7 @@ pub(super) async fn secret_page(
     conn: &mut PgConnection,
     scope: &Scope,
     visible: &Visible,
-    after: Option<&Position>,
+    after: (Option<OffsetDateTime>, Option<&str>),
     limit: i64,
 ) -> Result<Vec<Secret>> {
     sqlx::query_as!(
@@ -146,8 +146,8 @@ pub(super) async fn secret_page(
         visible.all,
         &visible.only,
         &visible.except,
-        after.map(|position| position.at),
-        after.map(|position| position.id.as_str()),
+        after.0,
+        after.1,
         limit
     )
     .fetch_all(conn)
