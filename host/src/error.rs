@@ -24,6 +24,8 @@ struct Inner {
     kind: Kind,
     message: String,
     details: Vec<FieldError>,
+    version: Option<u64>,
+    retry_after_secs: Option<u32>,
     cause: Option<Cause>,
 }
 
@@ -114,6 +116,20 @@ impl Error {
         self
     }
 
+    /// Adds the current version of the resource, for a failed precondition.
+    #[must_use]
+    pub fn with_version(mut self, version: u64) -> Self {
+        self.0.version = Some(version);
+        self
+    }
+
+    /// Adds when to try again, in seconds.
+    #[must_use]
+    pub fn with_retry_after(mut self, secs: u32) -> Self {
+        self.0.retry_after_secs = Some(secs);
+        self
+    }
+
     /// The API code; start-up faults read as `INTERNAL_ERROR`.
     #[must_use]
     pub fn api_code(&self) -> ErrorCode {
@@ -144,6 +160,18 @@ impl Error {
         &self.0.details
     }
 
+    /// The current version of the resource, after a failed precondition.
+    #[must_use]
+    pub fn version(&self) -> Option<u64> {
+        self.0.version
+    }
+
+    /// When to try again, in seconds.
+    #[must_use]
+    pub fn retry_after_secs(&self) -> Option<u32> {
+        self.0.retry_after_secs
+    }
+
     /// Code, message and causes, for the log.
     #[must_use]
     pub fn internal_text(&self) -> String {
@@ -158,7 +186,7 @@ impl Error {
     }
 
     fn of(kind: Kind, message: String) -> Self {
-        Self(Box::new(Inner { kind, message, details: Vec::new(), cause: None }))
+        Self(Box::new(Inner { kind, message, details: Vec::new(), version: None, retry_after_secs: None, cause: None }))
     }
 }
 

@@ -13,11 +13,15 @@
 //! - `migrate`, `bootstrap`, `dev`: before anything is served.
 //! - `config`, `db`, `error`, `clock`, `ids`, `shutdown`, `telemetry`: the ground.
 
+pub mod app;
+pub mod audit;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
 pub mod db;
 pub mod error;
+pub mod http;
+pub mod iam;
 pub mod ids;
 pub mod migrate;
 pub mod shutdown;

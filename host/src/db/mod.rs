@@ -10,4 +10,5 @@ mod tx;
 pub use constraint::{Violation, violation};
 pub use decode::{bigint, count, id, id_opt, ids, word, word_text};
 pub use pool::{PoolConfig, Role, connect};
+pub use sqlx::{PgConnection, PgPool};
 pub use tx::{Tx, begin};
