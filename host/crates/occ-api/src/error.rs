@@ -100,7 +100,9 @@ codes! {
 }
 
 /// What is wrong with one field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum FieldCode {
     /// Absent and required.
@@ -175,7 +177,11 @@ pub fn invalid_message(details: &[FieldError]) -> String {
         return "The request is invalid.".to_owned();
     }
     let more = details.len().saturating_sub(NAMED_MAX);
-    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let tail = if more > 0 {
+        format!(" and {more} more")
+    } else {
+        String::new()
+    };
     shortened(&format!("The request is invalid: {}{tail}.", named.join(", ")))
 }
 
@@ -193,8 +199,15 @@ pub fn shortened(message: &str) -> String {
 /// A field in a sentence; control and format characters of a submitted key are shown as `?`.
 fn named(fault: &FieldError) -> String {
     let path = fault.path.strip_prefix('/').unwrap_or(&fault.path);
-    let shown: String = path.chars().map(|character| if is_unprintable(character) { '?' } else { character }).collect();
-    let shown = if shown.is_empty() { "the body".to_owned() } else { shown };
+    let shown: String = path
+        .chars()
+        .map(|character| if is_unprintable(character) { '?' } else { character })
+        .collect();
+    let shown = if shown.is_empty() {
+        "the body".to_owned()
+    } else {
+        shown
+    };
     format!("{shown} {}", fault.code.phrase())
 }
 
@@ -253,11 +266,16 @@ pub struct Meta {
 mod double_option {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<S: Serializer>(value: &Option<Option<String>>, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        value: &Option<Option<String>>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         value.as_ref().and_then(Option::as_ref).serialize(serializer)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Option<Option<String>>, D::Error> {
         Option::<String>::deserialize(deserializer).map(Some)
     }
 }
@@ -268,9 +286,14 @@ mod tests {
 
     #[test]
     fn a_message_names_three_fields_and_counts_the_rest() {
-        let details: Vec<FieldError> =
-            ["/a", "/b\u{202e}", "/c", "/d", "/e"].iter().map(|path| FieldError::new(*path, FieldCode::Required)).collect();
-        assert_eq!(invalid_message(&details), "The request is invalid: a is required, b? is required, c is required and 2 more.");
+        let details: Vec<FieldError> = ["/a", "/b\u{202e}", "/c", "/d", "/e"]
+            .iter()
+            .map(|path| FieldError::new(*path, FieldCode::Required))
+            .collect();
+        assert_eq!(
+            invalid_message(&details),
+            "The request is invalid: a is required, b? is required, c is required and 2 more."
+        );
     }
 
     #[test]
