@@ -19,6 +19,7 @@ pub mod bootstrap;
 pub mod clock;
 pub mod config;
 pub mod db;
+pub mod drivers;
 pub mod error;
 pub mod http;
 pub mod iam;

@@ -34,6 +34,48 @@ pub struct CallContext {
 }
 
 impl CallContext {
+    /// For a pure call: about no tenant, never writing.
+    #[must_use]
+    pub fn pure(deadline: Instant) -> Self {
+        Self {
+            plugin: String::new(),
+            operation: "",
+            tenant: None,
+            agent: None,
+            revision: None,
+            work_key: None,
+            epoch: 0,
+            deadline,
+        }
+    }
+
+    /// For a read of the API on behalf of a tenant: no lease, never writing. The
+    /// callee fills in plugin and operation.
+    #[must_use]
+    pub fn read(tenant: impl Into<String>, deadline: Instant) -> Self {
+        Self { tenant: Some(tenant.into()), ..Self::pure(deadline) }
+    }
+
+    /// For a step of claimed work: writes carry the claim's `epoch` as their fence. The
+    /// callee fills in plugin and operation.
+    #[must_use]
+    pub fn work(
+        tenant: impl Into<String>,
+        work_key: impl Into<String>,
+        epoch: u64,
+        deadline: Instant,
+    ) -> Self {
+        Self { work_key: Some(work_key.into()), epoch, ..Self::read(tenant, deadline) }
+    }
+
+    /// The same about an agent and, where there is one, its revision.
+    #[must_use]
+    pub fn about(mut self, agent: impl Into<String>, revision: Option<&str>) -> Self {
+        self.agent = Some(agent.into());
+        self.revision = revision.map(str::to_owned);
+        self
+    }
+
     /// Time left until the deadline; zero when it has passed.
     #[must_use]
     pub fn remaining(&self) -> Duration {
