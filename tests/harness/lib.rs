@@ -1,5 +1,6 @@
 //! What the tests share: a private database, a host on a free port, doubles, patience.
 
 pub mod database;
+pub mod process;
 mod server;
 pub mod wait;

@@ -1,4 +1,5 @@
 //! One binary of tests on real parts; modules mirror the product.
 
+mod drivers;
 mod queue;
 mod tidy;

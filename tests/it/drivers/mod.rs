@@ -1,0 +1,3 @@
+//! Plugins and capabilities on real parts.
+
+mod process;
