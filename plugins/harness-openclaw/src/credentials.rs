@@ -8,9 +8,8 @@ use serde_json::Value;
 
 use crate::document::{Node, env_reference};
 
-/// Endings of names whose text value is a credential, as OpenClaw's schema uses them;
-/// compared without case, `-` and `_`.
-const CREDENTIAL_MEMBERS: [&str; 7] = [
+/// Names, in lower case, whose text value is a credential, as OpenClaw's schema uses them.
+const CREDENTIAL_SUFFIXES: [&str; 7] = [
     "apikey",
     "password",
     "passphrase",
@@ -19,15 +18,15 @@ const CREDENTIAL_MEMBERS: [&str; 7] = [
     "token",
     "encryptkey",
 ];
-/// Endings of headers that carry a credential; compared in the same way.
+/// Headers, in lower case, that carry a credential.
 const CREDENTIAL_HEADERS: [&str; 7] = [
     "authorization",
+    "proxy-authorization",
     "cookie",
-    "apikey",
-    "token",
-    "secret",
-    "password",
-    "credentials",
+    "x-api-key",
+    "api-key",
+    "x-goog-api-key",
+    "x-auth-token",
 ];
 /// Environment of the model credentials, which the platform alone sets.
 const MODEL_ENVIRONMENT: [&str; 3] = ["OPENAI_", "ANTHROPIC_", "CODEX_"];
@@ -43,11 +42,7 @@ pub(crate) fn problems(root: &Node<'_>) -> Vec<SettingProblem> {
     }
     let env = root.get("env");
     for (name, node) in env.members().into_iter().chain(env.get("vars").members()) {
-        if MODEL_ENVIRONMENT
-            .iter()
-            .any(|prefix| name.to_uppercase().starts_with(prefix))
-            && is_literal(node.value)
-        {
+        if MODEL_ENVIRONMENT.iter().any(|prefix| name.starts_with(prefix)) && is_literal(node.value) {
             found.push(problem(node.path, WAY_OUT));
         }
     }
@@ -62,9 +57,11 @@ pub(crate) fn problems(root: &Node<'_>) -> Vec<SettingProblem> {
 
 fn walk(node: &Node<'_>, found: &mut Vec<SettingProblem>) {
     for (name, member) in node.members() {
-        if plain(name) == "headers" {
+        let name = name.to_lowercase();
+        if name == "headers" {
             headers(&member, found);
-        } else if is_named(name, &CREDENTIAL_MEMBERS) && is_literal(member.value) {
+        } else if CREDENTIAL_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && is_literal(member.value)
+        {
             found.push(problem(member.path.clone(), WAY_OUT));
         } else {
             walk(&member, found);
@@ -77,22 +74,10 @@ fn walk(node: &Node<'_>, found: &mut Vec<SettingProblem>) {
 
 fn headers(node: &Node<'_>, found: &mut Vec<SettingProblem>) {
     for (name, header) in node.members() {
-        if is_named(name, &CREDENTIAL_HEADERS) && is_literal(header.value) {
+        if CREDENTIAL_HEADERS.contains(&name.to_lowercase().as_str()) && is_literal(header.value) {
             found.push(problem(header.path, "must not be a literal credential header"));
         }
     }
-}
-
-fn is_named(name: &str, endings: &[&str]) -> bool {
-    let name = plain(name);
-    endings.iter().any(|ending| name.ends_with(ending))
-}
-
-fn plain(name: &str) -> String {
-    name.chars()
-        .filter(|char| !matches!(char, '-' | '_'))
-        .flat_map(char::to_lowercase)
-        .collect()
 }
 
 /// Text that is itself the value: not blank, not `${VARIABLE}`, not a native reference.
