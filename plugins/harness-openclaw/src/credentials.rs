@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use crate::document::{Node, env_reference};
 
-/// Names, in lower case, whose text value is a credential, as OpenClaw's schema uses them.
-const CREDENTIAL_SUFFIXES: [&str; 7] = [
+/// Endings of names whose text value is a credential, as OpenClaw's schema uses them;
+/// compared without case, `-` and `_`.
+const CREDENTIAL_MEMBERS: [&str; 7] = [
     "apikey",
     "password",
     "passphrase",
@@ -18,15 +19,15 @@ const CREDENTIAL_SUFFIXES: [&str; 7] = [
     "token",
     "encryptkey",
 ];
-/// Headers, in lower case, that carry a credential.
+/// Endings of headers that carry a credential; compared in the same way.
 const CREDENTIAL_HEADERS: [&str; 7] = [
     "authorization",
-    "proxy-authorization",
     "cookie",
-    "x-api-key",
-    "api-key",
-    "x-goog-api-key",
-    "x-auth-token",
+    "apikey",
+    "token",
+    "secret",
+    "password",
+    "credentials",
 ];
 /// Environment of the model credentials, which the platform alone sets.
 const MODEL_ENVIRONMENT: [&str; 3] = ["OPENAI_", "ANTHROPIC_", "CODEX_"];
@@ -42,7 +43,10 @@ pub(crate) fn problems(root: &Node<'_>) -> Vec<SettingProblem> {
     }
     let env = root.get("env");
     for (name, node) in env.members().into_iter().chain(env.get("vars").members()) {
-        if MODEL_ENVIRONMENT.iter().any(|prefix| name.starts_with(prefix)) && is_literal(node.value) {
+        let upper = name.to_uppercase();
+        let model = MODEL_ENVIRONMENT.iter().any(|prefix| upper.starts_with(prefix));
+        // Those that are credentials by their name are found with all others below.
+        if model && !is_named(name, &CREDENTIAL_MEMBERS) && is_literal(node.value) {
             found.push(problem(node.path, WAY_OUT));
         }
     }
@@ -57,11 +61,9 @@ pub(crate) fn problems(root: &Node<'_>) -> Vec<SettingProblem> {
 
 fn walk(node: &Node<'_>, found: &mut Vec<SettingProblem>) {
     for (name, member) in node.members() {
-        let name = name.to_lowercase();
-        if name == "headers" {
+        if plain(name) == "headers" {
             headers(&member, found);
-        } else if CREDENTIAL_SUFFIXES.iter().any(|suffix| name.ends_with(suffix)) && is_literal(member.value)
-        {
+        } else if is_named(name, &CREDENTIAL_MEMBERS) && is_literal(member.value) {
             found.push(problem(member.path.clone(), WAY_OUT));
         } else {
             walk(&member, found);
@@ -74,10 +76,22 @@ fn walk(node: &Node<'_>, found: &mut Vec<SettingProblem>) {
 
 fn headers(node: &Node<'_>, found: &mut Vec<SettingProblem>) {
     for (name, header) in node.members() {
-        if CREDENTIAL_HEADERS.contains(&name.to_lowercase().as_str()) && is_literal(header.value) {
+        if is_named(name, &CREDENTIAL_HEADERS) && is_literal(header.value) {
             found.push(problem(header.path, "must not be a literal credential header"));
         }
     }
+}
+
+fn is_named(name: &str, endings: &[&str]) -> bool {
+    let name = plain(name);
+    endings.iter().any(|ending| name.ends_with(ending))
+}
+
+fn plain(name: &str) -> String {
+    name.chars()
+        .filter(|char| !matches!(char, '-' | '_'))
+        .flat_map(char::to_lowercase)
+        .collect()
 }
 
 /// Text that is itself the value: not blank, not `${VARIABLE}`, not a native reference.

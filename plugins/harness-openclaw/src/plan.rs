@@ -97,16 +97,10 @@ pub(crate) fn variable(name: &str, value: EnvValue) -> EnvVar {
     }
 }
 
-/// Names that the plan itself sets, or that decide which code runs.
+/// Names that the plan itself sets, that the platform keeps, or that decide which code runs.
 pub(crate) fn is_reserved(name: &str) -> bool {
-    const EXACT: [&str; 7] = [
-        "HOME",
-        "TMPDIR",
-        "PATH",
-        "NODE_OPTIONS",
-        "NODE_PATH",
-        "ENV",
-        "BASH_ENV",
-    ];
-    EXACT.contains(&name) || name.starts_with("OPENCLAW_") || name.starts_with("LD_")
+    const EXACT: [&str; 5] = ["HOME", "TMPDIR", "PATH", "ENV", "BASH_ENV"];
+    const PREFIXES: [&str; 5] = ["OPENCLAW_", "OCC_", "NODE_", "LD_", "DYLD_"];
+    let name = name.to_uppercase();
+    EXACT.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }

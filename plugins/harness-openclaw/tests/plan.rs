@@ -238,6 +238,23 @@ fn what_is_no_document_is_refused() {
 }
 
 #[test]
+fn credentials_are_known_by_the_ending_of_their_name() {
+    let mut written = document();
+    written["channels"] = json!({"slack": {"enabled": false, "bot_token": "not-a-real-token"}});
+    written["models"] = json!({"providers": {"openai": {
+        "api-key": "not-a-real-key", "headers": {"X-Api-Key": "not-a-real-key", "X-Request-Id": "fine"},
+    }}});
+    assert_eq!(
+        refused(&request(&written)),
+        [
+            "/configuration/channels/slack/bot_token",
+            "/configuration/models/providers/openai/api-key",
+            "/configuration/models/providers/openai/headers/X-Api-Key",
+        ]
+    );
+}
+
+#[test]
 fn variables_and_blanks_are_no_literals() {
     let mut written = document();
     for value in ["", "  ", "${MY_KEY}"] {
