@@ -27,6 +27,7 @@ pub mod error;
 pub mod http;
 pub mod iam;
 pub mod ids;
+pub mod installation;
 pub mod migrate;
 pub mod namespaces;
 pub mod revisions;

@@ -2,6 +2,8 @@
 //!
 //! The server, `/openapi.json` and the tests read this table; nothing else declares a route.
 
+mod administration;
+
 use std::sync::LazyLock;
 
 use occ_api::types::{
@@ -43,7 +45,7 @@ pub(super) fn resources() -> &'static [Resource] {
 }
 
 fn operations() -> Vec<Operation> {
-    [service(), namespaces(), configurations(), agents(), deployments()]
+    [service(), namespaces(), configurations(), agents(), deployments(), administration::operations()]
         .into_iter()
         .flatten()
         .collect()
@@ -88,6 +90,7 @@ fn configurations() -> Vec<Operation> {
     vec![
         post(ALL, "createConfiguration", routes::create)
             .body::<ConfigurationCreate>(CONFIGURATION_BODY_BYTES_MAX)
+            .deep("values")
             .created::<Configuration>()
             .etag()
             .idempotent()
@@ -102,6 +105,7 @@ fn configurations() -> Vec<Operation> {
             .needs(const { &[check(Read, KIND, On::Item)] }),
         patch(ONE, "updateConfiguration", routes::update)
             .body::<ConfigurationUpdate>(CONFIGURATION_BODY_BYTES_MAX)
+            .deep("values")
             .ok::<Configuration>()
             .etag()
             .if_match()
