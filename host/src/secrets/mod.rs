@@ -10,6 +10,7 @@
 //!   deployments hold it; old revisions do not.
 
 mod model;
+pub(crate) mod routes;
 mod store;
 
 use std::collections::BTreeSet;

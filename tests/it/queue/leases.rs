@@ -25,12 +25,17 @@ async fn heartbeats_keep_a_long_pass() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
     queue.enqueue("k", &lane).await;
-    let worker = queue.worker(Script::new(|_| {
-        Box::pin(async {
-            tokio::time::sleep(LEASE * 2).await;
-            Verdict::complete("OK")
-        })
-    }));
+    let lease = LEASE * 2;
+    let worker = queue.worker_with(
+        Settings { lease, ..settings() },
+        Script::new(move |_| {
+            Box::pin(async move {
+                tokio::time::sleep(lease + LEASE).await;
+                Verdict::complete("OK")
+            })
+        }),
+    );
+    eventually("claimed", async || (queue.row("k").await.state == "claimed").then_some(())).await;
     let other = queue.worker(Script::always(Verdict::fail("STOLEN")));
     let row = queue.until("k", "succeeded").await;
     assert_eq!((row.passes, row.attempt), (1, 1));

@@ -256,7 +256,7 @@ async fn publishing_and_turning_round_move_step_phase_and_deadline() {
                     .unwrap(),
                 2 => {
                     let cause = Code::new("RUNTIME_STARTUP_FAILED");
-                    pass.turn_in(&mut tx, "revert", &cause, Duration::from_secs(60))
+                    pass.turn_in(&mut tx, "revert", None, &cause, Duration::from_secs(60))
                         .await
                         .unwrap();
                 }

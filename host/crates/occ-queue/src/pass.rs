@@ -368,8 +368,8 @@ impl Pass {
         Ok(())
     }
 
-    /// Turns the row round: phase rollback with its cause, attempt 0 and a fresh
-    /// deadline. Call [`guard_in`](Self::guard_in) first.
+    /// Turns the row round: phase rollback with its cause and where it goes back
+    /// to, attempt 0 and a fresh deadline. Call [`guard_in`](Self::guard_in) first.
     ///
     /// # Errors
     /// The database refused or did not answer.
@@ -377,17 +377,19 @@ impl Pass {
         &self,
         conn: &mut PgConnection,
         step: &'static str,
+        previous_revision_id: Option<&str>,
         cause: &Code,
         deadline: Duration,
     ) -> Result<(), QueueError> {
         sqlx::query!(
             "update occ.work
-                set phase = 'rollback', step = $3, cause_code = $4, attempt = 0,
-                    deadline_at = clock_timestamp() + make_interval(secs => $5)
+                set phase = 'rollback', step = $3, previous_revision_id = $4, cause_code = $5, attempt = 0,
+                    deadline_at = clock_timestamp() + make_interval(secs => $6)
               where key = $1 and lease_token = $2",
             self.claim.key,
             self.claim.token,
             step,
+            previous_revision_id,
             cause.as_str(),
             deadline.as_secs_f64(),
         )
