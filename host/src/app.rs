@@ -4,6 +4,7 @@
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hmac::{Hmac, KeyInit, Mac};
 use occ_api::ids::InstallationId;
@@ -13,9 +14,11 @@ use zeroize::Zeroizing;
 use crate::clock::Clock;
 use crate::config::{Installation, Mode};
 use crate::db::PgPool;
+use crate::drivers::Drivers;
 use crate::http::metrics::Metrics;
 use crate::iam::Iam;
 use crate::ids::Ids;
+use crate::runtime::LogReads;
 use crate::shutdown::Shutdown;
 
 /// A shared handle on everything that a process was started with; cheap to clone.
@@ -40,6 +43,14 @@ pub struct Inner {
     pub iam: Iam,
     /// Keys derived from the authentication secret.
     pub auth_key: AuthKey,
+    /// The selected plugins.
+    pub drivers: Arc<Drivers>,
+    /// Tells workers that there is work.
+    pub hints: occ_queue::Hints,
+    /// Time for a deployment to become ready.
+    pub convergence: Duration,
+    /// Bounds on log reads.
+    pub log_reads: LogReads,
     /// The metrics of this process.
     pub metrics: Metrics,
     /// The end of this process.
@@ -51,6 +62,12 @@ impl App {
     #[must_use]
     pub fn new(parts: Inner) -> Self {
         Self(Arc::new(parts))
+    }
+
+    /// Tells workers that a lane has work; call it after the commit. A lost hint costs a poll interval.
+    pub fn hint(&self, lane: &str) {
+        tracing::trace!(event = "work.hint", lane);
+        self.hints.hint();
     }
 }
 

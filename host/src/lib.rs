@@ -13,17 +13,25 @@
 //! - `migrate`, `bootstrap`, `dev`: before anything is served.
 //! - `config`, `db`, `error`, `clock`, `ids`, `shutdown`, `telemetry`: the ground.
 
+pub mod agents;
 pub mod app;
 pub mod audit;
 pub mod bootstrap;
 pub mod clock;
 pub mod config;
+pub mod configurations;
 pub mod db;
+pub mod deployments;
 pub mod drivers;
 pub mod error;
 pub mod http;
 pub mod iam;
 pub mod ids;
+pub mod installation;
 pub mod migrate;
+pub mod namespaces;
+pub mod revisions;
+pub mod runtime;
+pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;

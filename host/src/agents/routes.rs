@@ -35,6 +35,7 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
     let mut needs = vec![Access::collection(Kind::Agent, &namespace)];
     needs.extend(draft_needs(&namespace, &draft));
     app.iam.require_all(&app, &rq.caller, &needs).await?;
+    demand_built(&body.not_built)?;
     let once = match rq.once(&app).await? {
         Once::Replay(reply) => return Ok(reply),
         Once::New(once) => once,
@@ -97,6 +98,7 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     ];
     needs.extend(sent_auth.as_ref().and_then(Auth::secret).map(|secret| operate(&namespace, secret)));
     app.iam.require_all(&app, &rq.caller, &needs).await?;
+    demand_built(&body.not_built)?;
 
     let mut tx = db::begin(&app.db).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
@@ -203,14 +205,30 @@ async fn demand_room(tx: &mut Tx, scope: &Scope, agents_max: u32) -> Result<()> 
 fn auth_of(namespace: &NamespaceId, auth: Option<&HarnessAuth>) -> Result<Auth> {
     let source = match auth {
         None => return Ok(Auth::Unset),
-        Some(HarnessAuth::Runtime {}) => return Ok(Auth::Runtime),
+        Some(HarnessAuth::Runtime) => return Ok(Auth::Runtime),
         Some(HarnessAuth::ApiKey { source }) => source,
-        Some(_) => return Err(Error::new(ErrorCode::NotImplemented, "This harnessAuth method is not implemented.")),
+        Some(HarnessAuth::CodexPat { .. }) => return Err(not_built("harnessAuth method codex_pat")),
+        Some(HarnessAuth::Oauth { .. }) => return Err(not_built("harnessAuth method oauth")),
+        Some(HarnessAuth::CredentialSource { .. }) => {
+            return Err(not_built("harnessAuth method credential_source"));
+        }
     };
     if source.namespace_id != *namespace {
         return Err(Error::invalid(vec![FieldError::new("/harnessAuth/source/namespaceId", FieldCode::InvalidValue)]));
     }
     Ok(Auth::ApiKey(source.id.clone()))
+}
+
+/// Known fields of later versions are refused, so that nobody believes that they took effect.
+fn demand_built(fields: &[&str]) -> Result<()> {
+    match fields.first() {
+        None => Ok(()),
+        Some(field) => Err(not_built(field)),
+    }
+}
+
+fn not_built(what: &str) -> Error {
+    Error::new(ErrorCode::NotImplemented, format!("{what} is not implemented."))
 }
 
 fn resource(agent: &Agent) -> Resource {

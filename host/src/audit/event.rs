@@ -14,6 +14,11 @@ use crate::iam::{Access, Caller, Decision, Scope};
 /// Most ids of one set of evidence in an event; the rest is counted.
 pub const EVIDENCE_IDS_MAX: usize = 16;
 
+/// The words of [`EventKind`].
+pub const KINDS: &[&str] = &["bootstrap", "mutation", "authorization_denial", "access", "reconcile"];
+/// The words of [`Outcome`].
+pub const OUTCOMES: &[&str] = &["success", "denied", "failure"];
+
 /// What sort of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EventKind {
@@ -254,24 +259,24 @@ impl Event {
 }
 
 /// Evidence on the wire: sorted ids, cut at a bound, with the full counts when something was cut.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EvidenceWire {
     /// The identity that was found.
     #[serde(skip_serializing_if = "Option::is_none")]
     identity_id: Option<String>,
-    group_ids: Vec<String>,
-    binding_ids: Vec<String>,
-    role_ids: Vec<String>,
-    restriction_ids: Vec<String>,
+    pub(crate) group_ids: Vec<String>,
+    pub(crate) binding_ids: Vec<String>,
+    pub(crate) role_ids: Vec<String>,
+    pub(crate) restriction_ids: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     counts: Option<EvidenceCounts>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    truncated: Option<bool>,
+    pub(crate) truncated: Option<bool>,
 }
 
 /// How many rows mattered, when not all are named.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct EvidenceCounts {
     groups: usize,

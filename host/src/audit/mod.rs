@@ -5,9 +5,12 @@
 //! - An event is at most 8 KiB; evidence names at most [`EVIDENCE_IDS_MAX`] ids of each set and counts the rest.
 
 mod event;
+mod model;
+pub(crate) mod routes;
 mod store;
 
-pub use event::{EVIDENCE_IDS_MAX, Event, EventKind, Outcome, Resource};
+pub use event::{EVIDENCE_IDS_MAX, Event, EventKind, KINDS, OUTCOMES, Outcome, Resource};
+pub(crate) use event::evidence_wire;
 
 use occ_api::ids::AuditId;
 use time::OffsetDateTime;

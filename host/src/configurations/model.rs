@@ -77,7 +77,7 @@ pub fn bindings_wire(
 ) -> Option<BTreeMap<String, types::SecretBinding>> {
     let wire = |id: &SecretId| types::SecretBinding {
         source: crate::secrets::reference(namespace, id),
-        delivery: Some(types::Delivery::Env {}),
+        delivery: Some(types::Delivery::Env),
     };
     (!bindings.is_empty()).then(|| bindings.iter().map(|(name, id)| (name.clone(), wire(id))).collect())
 }

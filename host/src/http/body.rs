@@ -6,14 +6,15 @@ use axum::body::Body as HttpBody;
 use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, Method};
 use http_body_util::BodyExt;
-use occ_api::error::{ErrorCode, FieldCode};
+use occ_api::error::{ErrorCode, FieldCode, FieldError, pointer_segment};
+use occ_api::json::parse_strict;
 use serde_json::Value;
 
-use super::operation::{Body, Operation};
+use super::operation::{BODY_DEPTH_MAX, Body, Operation, VALUES_DEPTH_MAX};
 use crate::error::{Error, Result};
 
 /// Longest time that a client may take to send a body.
-pub const BODY_READ_MAX: Duration = Duration::from_secs(30);
+pub(super) const BODY_READ_MAX: Duration = Duration::from_secs(30);
 
 /// `Content-Length` within the operation's limit, before anything is read.
 pub(super) fn check_length(headers: &HeaderMap, operation: &Operation) -> Result<()> {
@@ -93,22 +94,20 @@ async fn collect(mut body: HttpBody, limit: usize) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-fn parse(_: &Operation, bytes: &[u8]) -> Result<Value> {
+fn parse(operation: &Operation, bytes: &[u8]) -> Result<Value> {
     if bytes.is_empty() {
         return Err(Error::new(ErrorCode::InvalidRequest, "The request is invalid: a JSON body is required."));
     }
-    serde_json::from_slice(bytes).map_err(|_| Error::invalid_field("", FieldCode::InvalidFormat))
+    let open = operation.deep_member.map(|member| (member, VALUES_DEPTH_MAX));
+    parse_strict(bytes, BODY_DEPTH_MAX, open).map_err(|fault| Error::invalid(vec![fault]))
 }
 
 fn empty_object(value: &Value) -> Result<()> {
     match value.as_object() {
         Some(members) if members.is_empty() => Ok(()),
         Some(members) => {
-            let faults = members.keys().map(|key| occ_api::error::FieldError::new(
-                &format!("/{}", key.replace('~', "~0").replace('/', "~1")),
-                FieldCode::UnknownField,
-            ));
-            Err(Error::invalid(faults.collect()))
+            let unknown = |key: &String| FieldError::new(format!("/{}", pointer_segment(key)), FieldCode::UnknownField);
+            Err(Error::invalid(members.keys().map(unknown).collect()))
         }
         None => Err(Error::invalid_field("", FieldCode::InvalidType)),
     }

@@ -24,9 +24,9 @@ pub const CONFIGURATION_BODY_BYTES_MAX: usize = 1024 * 1024;
 /// Bytes of a request body that creates an Agent.
 pub const AGENT_BODY_BYTES_MAX: usize = 448 * 1024;
 /// Levels of arrays and objects in a request body.
-pub const BODY_DEPTH_MAX: usize = 24;
+pub const BODY_DEPTH_MAX: usize = occ_api::json::DEPTH_MAX;
 /// Levels inside `values` of a Configuration.
-pub const VALUES_DEPTH_MAX: usize = 64;
+pub const VALUES_DEPTH_MAX: usize = occ_api::json::DEPTH_MAX_DOCUMENT;
 /// Longest time a handler may take, in seconds; a wait adds its own.
 pub const HANDLER_SECS_MAX: u64 = 30;
 
@@ -187,8 +187,6 @@ by_method! {
     post => POST,
     /// A `PATCH` row.
     patch => PATCH,
-    /// A `PUT` row.
-    put => PUT,
     /// A `DELETE` row.
     delete => DELETE,
 }

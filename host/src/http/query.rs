@@ -1,6 +1,6 @@
 //! Query strings: declared parameters only, each at most once, values as exact text.
 
-use occ_api::error::{FieldCode, FieldError};
+use occ_api::error::{FieldCode, FieldError, pointer_segment};
 use occ_api::ids::NamespaceId;
 use percent_encoding::percent_decode_str;
 
@@ -8,7 +8,7 @@ use super::page::{CURSOR_CHARS_MAX, LIMIT_MAX};
 use crate::error::{Error, Result};
 
 /// Longest wait that a client may ask for, in seconds.
-pub const WAIT_SECS_MAX: u64 = 60;
+pub(super) const WAIT_SECS_MAX: u64 = 60;
 /// Characters of a free text parameter.
 const TEXT_CHARS_MAX: usize = 200;
 
@@ -141,7 +141,7 @@ fn raw_names(raw: &str, name: &str) -> bool {
 }
 
 fn fault(name: &str, code: FieldCode) -> FieldError {
-    FieldError::new(&format!("/{}", name.replace('~', "~0").replace('/', "~1")), code)
+    FieldError::new(format!("/{}", pointer_segment(name)), code)
 }
 
 /// Percent-decodes once; `+` is a plus sign.

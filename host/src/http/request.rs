@@ -68,9 +68,9 @@ impl Request {
     ///
     /// # Errors
     /// `INVALID_REQUEST` with details.
-    pub fn body<T: serde::de::DeserializeOwned>(&self) -> Result<T> {
+    pub fn body<T: occ_api::json::FromBody>(&self) -> Result<T> {
         let value = self.json().ok_or_else(|| Error::internal("the operation declares no body"))?;
-        serde_json::from_value(value.clone()).map_err(|_| Error::invalid_field("", FieldCode::InvalidValue))
+        occ_api::json::decode(value).map_err(Error::invalid)
     }
 
     /// The body as it came.

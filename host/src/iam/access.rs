@@ -16,6 +16,9 @@ macro_rules! words {
             /// Every member, in the order of the table.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
+            /// Their words.
+            pub const WORDS: &[&'static str] = &[$($word,)+];
+
             /// The word on the wire and in the database.
             #[must_use]
             pub fn as_str(self) -> &'static str {

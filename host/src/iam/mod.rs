@@ -12,11 +12,18 @@
 pub mod access;
 pub mod agent;
 pub mod authn;
+pub mod bindings;
 mod caller;
+pub mod check;
 pub mod coverage;
 pub mod decide;
+pub mod keys;
+mod lock;
+mod policy;
+pub mod roles;
 mod rows;
 mod scope;
+pub mod service_principals;
 mod store;
 pub mod visible;
 

@@ -171,10 +171,10 @@ pub(super) async fn decide(app: &App, rq: &Request, ask: &Ask, inputs: Inputs) -
 }
 
 /// What a dry run answers: the revision that a deploy would make now.
-pub(super) fn preview(decided: &Decided) -> types::DeployPreview {
+pub(super) fn preview(decided: &Decided) -> types::DryRun {
     let agent = &decided.agent;
     let number = agent.last_revision_number + 1;
-    types::DeployPreview {
+    types::DryRun {
         dry_run: true,
         revision: model::fields(&agent.namespace, &agent.id, number, &decided.snapshot, None),
         not_checked: NOT_CHECKED.map(str::to_owned).to_vec(),
@@ -221,10 +221,12 @@ pub(super) async fn demand_principal(
     auth: Option<&FrozenAuth>,
     bindings: &BTreeMap<String, SecretId>,
 ) -> Result<()> {
-    let from_auth = auth.and_then(|auth| auth.secret_id.as_ref()).map(|id| ("/harnessAuth/source/id".to_owned(), id));
-    let from_bindings = bindings.iter().map(|(name, id)| (format!("/secretBindings/{name}"), id));
-    let mut uses = from_auth.into_iter().chain(from_bindings).peekable();
-    if uses.peek().is_none() {
+    let mut uses: Vec<(String, &SecretId)> = Vec::new();
+    if let Some(id) = auth.and_then(|auth| auth.secret_id.as_ref()) {
+        uses.push(("/harnessAuth/source/id".to_owned(), id));
+    }
+    uses.extend(bindings.iter().map(|(name, id)| (format!("/secretBindings/{name}"), id)));
+    if uses.is_empty() {
         return Ok(());
     }
     let rows = app.iam.load(conn, &agent.principal, Some(&agent.namespace)).await?;

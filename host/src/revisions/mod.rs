@@ -5,11 +5,7 @@
 //! - **What was read outside the transaction is compared inside it**; when it moved, the freeze
 //!   starts over.
 
-mod commit;
-mod freeze;
 pub mod model;
-mod plan;
-pub(crate) mod routes;
 mod store;
 
 use occ_api::ids::{AgentId, RevisionId};

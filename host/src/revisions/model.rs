@@ -341,7 +341,7 @@ impl FrozenAuth {
 
     fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
         match (self.method.as_str(), &self.secret_id) {
-            ("runtime", None) => Some(HarnessAuth::Runtime {}),
+            ("runtime", None) => Some(HarnessAuth::Runtime),
             ("api_key", Some(id)) => Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, id) }),
             _ => None,
         }

@@ -7,7 +7,7 @@ use super::freeze::{self, Ask, Wanted};
 use super::{commit, store};
 use crate::agents;
 use crate::app::App;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::http::{Once, Reply, Request};
 use crate::iam::{Access, Action, Kind};
 

@@ -68,7 +68,7 @@ pub(super) enum Gap {
 pub(super) enum Record {
     Line(Line),
     Gap(Gap),
-    Withheld { count: u64, reason: Withheld },
+    Withheld { count: u32, reason: Withheld },
 }
 
 /// One line as it leaves.
@@ -89,7 +89,7 @@ pub(super) struct Line {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Page {
     pub(super) records: Vec<Record>,
-    pub(super) withheld: u64,
+    pub(super) withheld: u32,
     pub(super) truncated: bool,
 }
 

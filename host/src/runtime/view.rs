@@ -282,29 +282,22 @@ impl Reading {
 fn record_wire(record: &Record) -> LogRecord {
     match record {
         Record::Line(line) => LogRecord::Line(line_wire(line)),
-        Record::Gap(gap) => LogRecord::Gap {
-            reason: match gap {
-                Gap::StreamReplaced => "stream_replaced",
-                Gap::WindowExceeded => "window_exceeded",
-                Gap::Truncated => "truncated",
-            }
-            .to_owned(),
-            remedy: match gap {
-                Gap::StreamReplaced => "The instance was started again; previous=true shows the end of the one before.",
-                Gap::WindowExceeded => "More was written than one read can show; read more often.",
-                Gap::Truncated => "The answer was full; ask for fewer lines.",
-            }
-            .to_owned(),
-        },
-        Record::Withheld { count, reason } => LogRecord::Withheld {
-            count: *count,
-            reason: match reason {
+        Record::Gap(Gap::StreamReplaced) => LogRecord::gap(
+            "stream_replaced",
+            "The instance was started again; previous=true shows the end of the one before.",
+        ),
+        Record::Gap(Gap::WindowExceeded) => {
+            LogRecord::gap("window_exceeded", "More was written than one read can show: read more often.")
+        }
+        Record::Gap(Gap::Truncated) => LogRecord::gap("truncated", "The answer was full: ask for fewer lines."),
+        Record::Withheld { count, reason } => LogRecord::withheld(
+            *count,
+            match reason {
                 Withheld::UnrecognisedStructured => "unrecognised_structured",
                 Withheld::Oversized => "oversized",
                 Withheld::Malformed => "malformed",
-            }
-            .to_owned(),
-        },
+            },
+        ),
     }
 }
 

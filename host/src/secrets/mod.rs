@@ -10,7 +10,6 @@
 //!   deployments hold it; old revisions do not.
 
 mod model;
-pub(crate) mod routes;
 mod store;
 
 use std::collections::BTreeSet;

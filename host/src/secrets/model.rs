@@ -1,7 +1,7 @@
 //! What a Secret is beside its value.
 
 use occ_api::ids::{NamespaceId, SecretId};
-use occ_api::types::{self, SecretConsumers, SecretRef};
+use occ_api::types::{self, SecretConsumers, SecretDetails, SecretRef};
 use time::OffsetDateTime;
 
 use crate::error::{Error, Result};
@@ -67,14 +67,13 @@ impl Secret {
             namespace_id: self.namespace.clone(),
             name: self.name.clone(),
             r#ref: reference(&self.namespace, &self.id),
-            consumers: None,
         }
     }
 
     /// The resource with who uses it.
     #[must_use]
-    pub fn to_wire_with(&self, consumers: SecretConsumers) -> types::Secret {
-        types::Secret { consumers: Some(consumers), ..self.to_wire() }
+    pub fn to_wire_with(&self, consumers: SecretConsumers) -> SecretDetails {
+        SecretDetails { secret: self.to_wire(), consumers }
     }
 }
 

@@ -157,23 +157,46 @@ pub(super) async fn secret_page(
     .collect()
 }
 
-/// Makes a Secret visible, its value stored; zero rows when somebody else removed it meanwhile.
+/// Makes a Secret visible, its value stored; `None` when somebody removed it meanwhile.
 pub(super) async fn secret_ready(
     tx: &mut PgConnection,
     scope: &Scope,
     id: &SecretId,
     at: OffsetDateTime,
-) -> Result<bool> {
-    let done = sqlx::query!(
+) -> Result<Option<Secret>> {
+    sqlx::query_as!(
+        Row,
         "update occ.secrets set state = 'ready', updated_at = $3
-          where namespace_id = $1 and id = $2 and state = 'writing'",
+          where namespace_id = $1 and id = $2 and state = 'writing'
+         returning id, namespace_id, name, store, state, version, backend_uid, created_at",
         scope.namespace()?.as_str(),
         id.as_str(),
         at
     )
+    .fetch_optional(tx)
+    .await?
+    .map(Secret::try_from)
+    .transpose()
+}
+
+/// The value of a locked Secret is another one now.
+pub(super) async fn version_set(
+    tx: &mut PgConnection,
+    scope: &Scope,
+    id: &SecretId,
+    version: u64,
+    at: OffsetDateTime,
+) -> Result<()> {
+    sqlx::query!(
+        "update occ.secrets set version = $3, updated_at = $4 where namespace_id = $1 and id = $2",
+        scope.namespace()?.as_str(),
+        id.as_str(),
+        db::bigint(version)?,
+        at
+    )
     .execute(tx)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(())
 }
 
 /// Marks a locked Secret as being deleted: nobody sees or binds it any more.
@@ -194,16 +217,16 @@ pub(super) async fn secret_deleting(
     Ok(())
 }
 
-/// Removes the row of a Secret whose value is gone.
-pub(super) async fn secret_delete(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<()> {
-    sqlx::query!(
+/// Removes the row of a Secret whose value is gone; false when somebody else did.
+pub(super) async fn secret_delete(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<bool> {
+    let done = sqlx::query!(
         "delete from occ.secrets where namespace_id = $1 and id = $2 and state = 'deleting'",
         scope.namespace()?.as_str(),
         id.as_str()
     )
     .execute(tx)
     .await?;
-    Ok(())
+    Ok(done.rows_affected() == 1)
 }
 
 /// Configurations that bind the Secret, by id.

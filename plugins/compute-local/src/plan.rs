@@ -8,9 +8,9 @@ use occ_plugin_sdk::reason::problem;
 
 use crate::settings::Settings;
 
-/// Environment names that run code or choose where code comes from.
+/// Environment names that run code, choose where code comes from, or mark processes.
 const RESERVED: [&str; 5] = ["PATH", "NODE_OPTIONS", "NODE_PATH", "ENV", "BASH_ENV"];
-const RESERVED_PREFIX: &str = "LD_";
+const RESERVED_PREFIXES: [&str; 2] = ["LD_", "OCC_PROCESS_"];
 
 /// Every reason why the plan cannot run here; paths point into the plan.
 pub(crate) fn problems(plan: &Plan, settings: &Settings) -> Vec<SettingProblem> {
@@ -104,10 +104,10 @@ fn environment(container: &Container, found: &mut Vec<SettingProblem>) {
         if !seen.insert(name) {
             found.push(problem(format!("{path}/name"), "is there already"));
         }
-        if RESERVED.contains(&name) || name.starts_with(RESERVED_PREFIX) {
+        if RESERVED.contains(&name) || RESERVED_PREFIXES.iter().any(|prefix| name.starts_with(prefix)) {
             found.push(problem(
                 format!("{path}/name"),
-                "is reserved: it decides what code runs",
+                "is reserved: the machine sets it, or it decides what code runs",
             ));
         }
         let dangling = match &variable.value {

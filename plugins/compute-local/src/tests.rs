@@ -388,10 +388,19 @@ fn drift_tells_an_ended_process_and_another_rendering_apart() {
     host.process.exits(AGENT, 1);
     let seen = Local::observe(&host, &revision(1)).unwrap();
     assert_eq!(
+        (seen.phase, seen.drift),
+        (Phase::Degraded, Vec::new()),
+        "the host mends this"
+    );
+    host.process.restarts(AGENT);
+    host.process.is_lost(AGENT);
+    let seen = Local::observe(&host, &revision(1)).unwrap();
+    assert_eq!(
         (seen.phase, seen.drift[0].code.as_str()),
         (Phase::Degraded, "PROCESS_EXITED")
     );
-    host.process.restarts(AGENT);
+    let _ = Local::activate(&host, &revision(1));
+    assert_eq!(host.process.alive(), 1);
     host.settings = json!({ "commands": { "gateway": ["/opt/node", "/srv/openclaw.mjs"] } }).to_string();
     assert_eq!(
         Local::observe(&host, &revision(1)).unwrap().drift[0].code,

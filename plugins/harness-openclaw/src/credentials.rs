@@ -43,11 +43,10 @@ pub(crate) fn problems(root: &Node<'_>) -> Vec<SettingProblem> {
     }
     let env = root.get("env");
     for (name, node) in env.members().into_iter().chain(env.get("vars").members()) {
-        if MODEL_ENVIRONMENT
-            .iter()
-            .any(|prefix| name.to_uppercase().starts_with(prefix))
-            && is_literal(node.value)
-        {
+        let upper = name.to_uppercase();
+        let model = MODEL_ENVIRONMENT.iter().any(|prefix| upper.starts_with(prefix));
+        // Those that are credentials by their name are found with all others below.
+        if model && !is_named(name, &CREDENTIAL_MEMBERS) && is_literal(node.value) {
             found.push(problem(node.path, WAY_OUT));
         }
     }
