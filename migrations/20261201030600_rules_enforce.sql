@@ -253,9 +253,10 @@ create function occ.last_administrator() returns trigger language plpgsql
 begin
   -- A membership of a Namespace group grants nothing on the Installation; of a group that is gone, the deletion
   -- of its bindings (they are on update restrict on delete restrict) was judged on its own.
-  if tg_table_name = 'iam_group_members'
-     and not exists (select from occ.iam_groups where id = old.group_id and namespace_id is null) then
-    return null;
+  if tg_table_name = 'iam_group_members' then
+    if not exists (select from occ.iam_groups where id = old.group_id and namespace_id is null) then
+      return null;
+    end if;
   end if;
   perform from occ.installation for update;
   if not found then

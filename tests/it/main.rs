@@ -1,5 +1,12 @@
 //! One binary of tests on real parts; modules mirror the product.
 
+#[cfg(test)]
+mod bootstrap;
+#[cfg(test)]
 mod drivers;
+#[cfg(test)]
 mod queue;
+#[cfg(test)]
 mod tidy;
+#[cfg(test)]
+mod upgrade;
