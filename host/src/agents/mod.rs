@@ -8,6 +8,7 @@
 mod model;
 pub(crate) mod routes;
 mod store;
+pub(crate) mod work;
 
 use occ_api::error::ErrorCode;
 use occ_api::ids::{AgentId, RevisionId};

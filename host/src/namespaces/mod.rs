@@ -13,6 +13,7 @@ mod deletion;
 mod model;
 pub(crate) mod routes;
 mod store;
+pub(crate) mod work;
 
 use occ_api::error::ErrorCode;
 use occ_api::ids::NamespaceId;

@@ -7,6 +7,7 @@
 
 pub mod model;
 mod store;
+pub(crate) mod work;
 
 use occ_api::ids::{AgentId, RevisionId};
 
