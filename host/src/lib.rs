@@ -36,4 +36,5 @@ pub mod runtime;
 pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;
+pub mod work;
 pub mod worker;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use axum::http::Method;
 use schemars::{JsonSchema, SchemaGenerator};
 
+use super::page::{LIMIT_ALWAYS_PAGED_MAX, LIMIT_MAX};
 use super::query::Param;
 use super::request::Request;
 use super::respond::Reply;
@@ -265,7 +266,14 @@ impl Operation {
     /// Answers 200 with an array; takes `limit` and `cursor`.
     #[must_use]
     pub fn list<T: JsonSchema>(mut self) -> Self {
-        self.query.extend(Param::paging());
+        self.query.extend(Param::paging(LIMIT_MAX));
+        Self { success: 200, paged: true, answer: Answer::List(SchemaGenerator::subschema_for::<T>), ..self }
+    }
+
+    /// The same for a list that is never returned whole: 50 items, at most 100.
+    #[must_use]
+    pub fn pages<T: JsonSchema>(mut self) -> Self {
+        self.query.extend(Param::paging(LIMIT_ALWAYS_PAGED_MAX));
         Self { success: 200, paged: true, answer: Answer::List(SchemaGenerator::subschema_for::<T>), ..self }
     }
 

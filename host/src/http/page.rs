@@ -48,9 +48,6 @@ impl PageRequest {
             None => None,
         };
         let given = request.query("limit").and_then(|limit| limit.parse::<u32>().ok());
-        if always && given.is_some_and(|limit| limit > LIMIT_ALWAYS_PAGED_MAX) {
-            return Err(Error::invalid_field("/limit", FieldCode::InvalidValue));
-        }
         let limit = given.or_else(|| (always || after.is_some()).then_some(LIMIT_DEFAULT));
         Ok(Self { limit, after, binder })
     }

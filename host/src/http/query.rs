@@ -4,7 +4,7 @@ use occ_api::error::{FieldCode, FieldError, pointer_segment};
 use occ_api::ids::NamespaceId;
 use percent_encoding::percent_decode_str;
 
-use super::page::{CURSOR_CHARS_MAX, LIMIT_MAX};
+use super::page::CURSOR_CHARS_MAX;
 use crate::error::{Error, Result};
 
 /// Longest wait that a client may ask for, in seconds.
@@ -67,9 +67,9 @@ impl Param {
         Self { required: true, ..self }
     }
 
-    pub(super) fn paging() -> [Self; 2] {
+    pub(super) fn paging(limit_max: u32) -> [Self; 2] {
         [
-            Self::new("limit", Rule::Integer { min: 1, max: LIMIT_MAX as u64 }),
+            Self::new("limit", Rule::Integer { min: 1, max: u64::from(limit_max) }),
             Self::new("cursor", Rule::Text { max: CURSOR_CHARS_MAX }),
         ]
     }

@@ -11,7 +11,7 @@ use crate::iam::{self, Action, Kind};
 use crate::installation;
 
 pub(super) fn operations() -> Vec<Operation> {
-    let groups = [installation(), policy(), installation_policy(), questions(), keys(), audit()];
+    let groups = [installation(), policy(), installation_policy(), questions(), keys(), audit(), work()];
     groups.into_iter().flatten().collect()
 }
 
@@ -114,7 +114,19 @@ fn keys() -> Vec<Operation> {
 fn audit() -> Vec<Operation> {
     use crate::audit::{KINDS, OUTCOMES, routes};
     vec![
-        get("/audit-events", "listAuditEvents", routes::list).needs(I).list::<types::AuditEvent>().param(Param::new("namespaceId", Rule::Namespace)).param(Param::text("actorId")).param(Param::text("action")).param(Param::new("kind", Rule::OneOf(KINDS))).param(Param::new("outcome", Rule::OneOf(OUTCOMES))).param(Param::text("resourceKind")).param(Param::text("resourceId")).param(Param::new("from", Rule::Time)).param(Param::new("to", Rule::Time)).audited("openclaw.audit.read"),
+        get("/audit-events", "listAuditEvents", routes::list).needs(I).pages::<types::AuditEvent>().param(Param::new("namespaceId", Rule::Namespace)).param(Param::text("actorId")).param(Param::text("action")).param(Param::new("kind", Rule::OneOf(KINDS))).param(Param::new("outcome", Rule::OneOf(OUTCOMES))).param(Param::text("resourceKind")).param(Param::text("resourceId")).param(Param::new("from", Rule::Time)).param(Param::new("to", Rule::Time)).audited("openclaw.audit.read"),
         get("/audit-events/{auditEventId}", "getAuditEvent", routes::get).needs(I).ok::<types::AuditEvent>(),
+    ]
+}
+
+#[rustfmt::skip]
+fn work() -> Vec<Operation> {
+    use crate::work::{STATES, routes};
+    const SEEN: &[Check] = &[check(Read, Kind::AgentRevision, On::Each), check(Read, Kind::Agent, On::Each), check(Read, Kind::Namespace, On::Each)];
+    const OWNER: &[Check] = &[check(Read, Kind::AgentRevision, On::Subject), check(Read, Kind::Agent, On::Subject), check(Read, Kind::Namespace, On::Subject)];
+    vec![
+        get("/work", "listWork", routes::list).needs(SEEN).pages::<types::WorkItem>().param(Param::new("state", Rule::OneOf(STATES))).param(Param::text("kind")).param(Param::new("namespaceId", Rule::Namespace)).param(Param::text("agentId")),
+        get("/work/{key}", "getWork", routes::get).needs(OWNER).ok::<types::WorkItem>(),
+        post("/work/{key}/retry", "retryWork", routes::retry).needs(OWNER).accepted::<types::WorkItem>().idempotent().audited("openclaw.work.retry"),
     ]
 }
