@@ -33,6 +33,7 @@ pub mod namespaces;
 pub mod reconcile;
 pub mod revisions;
 pub mod runtime;
+pub mod secret_store;
 pub mod secrets;
 pub mod shutdown;
 pub mod telemetry;

@@ -18,6 +18,8 @@ pub const EVIDENCE_IDS_MAX: usize = 16;
 pub const KINDS: &[&str] = &["bootstrap", "mutation", "authorization_denial", "access", "reconcile"];
 /// The words of [`Outcome`].
 pub const OUTCOMES: &[&str] = &["success", "denied", "failure"];
+/// Actor of what no caller asked for.
+const SYSTEM: &str = "system";
 
 /// What sort of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,6 +166,24 @@ impl Event {
             decision: None,
             reason_code: Some(code.to_owned()),
             work_key: Some(work_key.to_owned()),
+            details: None,
+        }
+    }
+
+    /// A plugin was refused what it may not reach. The host itself is the actor.
+    #[must_use]
+    pub fn security(action: &'static str, resource: Resource, code: &str) -> Self {
+        Self {
+            kind: EventKind::AuthorizationDenial,
+            actor_id: SYSTEM.to_owned(),
+            actor: json!({ "principalId": SYSTEM }),
+            action: action.to_owned(),
+            resource,
+            outcome: Outcome::Denied,
+            request_id: None,
+            decision: None,
+            reason_code: Some(code.to_owned()),
+            work_key: None,
             details: None,
         }
     }

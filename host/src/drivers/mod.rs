@@ -3,6 +3,9 @@
 //! **Nothing else of the host uses `occ_driver`**: its types come from here. A call gets a
 //! [`CallContext`] that says what it is about and how long it may take.
 
+pub mod authority;
+pub mod leases;
+
 use std::sync::Arc;
 
 pub use occ_driver::call::{AuthorityError, CallAuthority, CallContext, SecretRef, SecretValue, SecurityEvent};

@@ -1,3 +1,4 @@
 //! Plugins and capabilities on real parts.
 
 mod process;
+mod secrets;

@@ -1,6 +1,5 @@
 //! The `process` capability with real processes.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test ends at its first surprise")]
 #![expect(clippy::disallowed_methods, reason = "a host of a test is a task of that test")]
 
 use std::collections::BTreeSet;
