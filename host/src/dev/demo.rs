@@ -89,6 +89,13 @@ impl Demo {
         Ok(agent_id)
     }
 
+    /// Id of the agent of a name.
+    pub(super) async fn agent_named(&self, name: &str) -> Result<String> {
+        let agents = self.get(&self.path("/agents")).await?;
+        let agent = find(&agents, name).with_context(|| format!("no agent is named {name:?}: occ agent list"))?;
+        text_at(&agent, "/id")
+    }
+
     async fn create(&self, model: &Model) -> Result<Value> {
         let (value, document) = match model {
             Model::OpenAi(key) => (key.clone(), serde_json::from_str::<Value>(OPENAI)?),

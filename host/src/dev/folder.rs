@@ -116,6 +116,28 @@ impl Folder {
         self.root.join("bootstrap")
     }
 
+    pub(super) fn host_log(&self) -> PathBuf {
+        self.logs().join("host.log")
+    }
+
+    /// Makes the folder that bootstrap writes into.
+    pub(super) fn create_bootstrap(&self) -> Result<()> {
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.bootstrap())?;
+        Ok(())
+    }
+
+    /// Bundles that the host was started with, as a search path.
+    pub(super) fn bundles(&self) -> Result<Option<String>> {
+        let bundles: Option<Vec<PathBuf>> = read_json(&self.root.join("bundles.json"))?;
+        let bundles = bundles.filter(|bundles| !bundles.is_empty());
+        Ok(bundles.and_then(|bundles| std::env::join_paths(bundles).ok()).map(|path| path.to_string_lossy().into_owned()))
+    }
+
+    /// Remembers them for `dev env`.
+    pub(super) fn set_bundles(&self, bundles: &[PathBuf]) -> Result<()> {
+        write_private(&self.root.join("bundles.json"), serde_json::to_string(bundles)?.as_bytes())
+    }
+
     pub(super) fn logs(&self) -> PathBuf {
         self.root.join("logs")
     }
