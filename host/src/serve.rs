@@ -1,0 +1,169 @@
+//! Puts a process together and runs it: `serve`, `worker`, and both in one for development.
+//!
+//! Start-up: settings, Installation YAML, database, schema version, installation row, plugins,
+//! listeners. Any failure ends the process with one line that has a code.
+
+mod assemble;
+mod health;
+mod store;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use tokio::net::TcpListener;
+
+pub use assemble::{Assembly, Processes, assemble};
+pub use health::{HealthTarget, health};
+
+use crate::app::App;
+use crate::clock::Clock;
+use crate::config::{Mode, ServeEnvironment, WorkerEnvironment, WorkerSettings};
+use crate::db::{PoolConfig, Role};
+use crate::error::{Error, Result};
+use crate::http;
+use crate::ids::Ids;
+use crate::shutdown::Shutdown;
+use crate::worker;
+
+/// Connections of a worker's pool, heartbeats included.
+const WORKER_POOL: u32 = 8;
+/// How long tracked tasks may take to end after the listeners have.
+const TASKS_MAX: Duration = Duration::from_secs(60);
+
+/// How a process ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything ended by itself.
+    Cleanly,
+    /// Something had to be cut.
+    Cut,
+}
+
+/// Runs the API until a signal.
+///
+/// # Errors
+/// A start-up failure, with its code.
+pub async fn api(environment: ServeEnvironment) -> Result<Ended> {
+    let shutdown = Shutdown::new();
+    let app = Box::pin(assemble(of_serve(&environment, Processes::Observe, shutdown.clone()))).await?;
+    Box::pin(run_api(app, &environment)).await
+}
+
+/// Runs the worker until a signal.
+///
+/// # Errors
+/// A start-up failure, with its code.
+pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
+    let shutdown = Shutdown::new();
+    let database =
+        PoolConfig { url: environment.database_url.expose().to_owned(), connections_max: WORKER_POOL, role: Role::Worker };
+    let app = Box::pin(assemble(Assembly {
+        mode: environment.mode,
+        service: "occ-worker",
+        config_path: environment.config_path.clone(),
+        database,
+        auth_secret: None,
+        plugin_path: environment.plugin_path.clone(),
+        aot_cache: environment.aot_cache.clone(),
+        process_folder: environment.process_folder.clone(),
+        processes: Processes::Supervise,
+        convergence: Duration::from_millis(environment.settings.convergence_ms),
+        clock: Clock::system(),
+        ids: Ids::system(),
+        shutdown: shutdown.clone(),
+    }))
+    .await?;
+    let running = worker::start(&app, &environment.settings).await?;
+    let private = bind(environment.private).await?;
+    serve_private(&app, private, worker::private(&app, &running));
+    tracing::info!(host = %environment.private.ip(), port = environment.private.port(), "worker.started");
+    Box::pin(until_signal(&shutdown)).await?;
+    finish(&app).await
+}
+
+/// Runs API and, unless left out, worker in one process. `more` starts what else belongs to it.
+///
+/// # Errors
+/// A start-up failure, with its code.
+pub async fn development(environment: ServeEnvironment, with_worker: bool, more: impl FnOnce(&Shutdown)) -> Result<Ended> {
+    let shutdown = Shutdown::new();
+    let processes = if with_worker { Processes::Supervise } else { Processes::Observe };
+    let app = Box::pin(assemble(of_serve(&environment, processes, shutdown.clone()))).await?;
+    if with_worker {
+        worker::start(&app, &WorkerSettings::default()).await?;
+    }
+    more(&shutdown);
+    Box::pin(run_api(app, &environment)).await
+}
+
+fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shutdown) -> Assembly {
+    Assembly {
+        mode: environment.mode,
+        service: "occ-api",
+        config_path: environment.config_path.clone(),
+        database: PoolConfig {
+            url: environment.database_url.expose().to_owned(),
+            connections_max: environment.pool_max,
+            role: Role::Api,
+        },
+        auth_secret: Some(environment.auth_secret.clone()),
+        plugin_path: environment.plugin_path.clone(),
+        aot_cache: environment.aot_cache.clone(),
+        process_folder: environment.process_folder.clone(),
+        processes,
+        convergence: Duration::from_millis(WorkerSettings::default().convergence_ms),
+        clock: Clock::system(),
+        ids: Ids::system(),
+        shutdown,
+    }
+}
+
+async fn run_api(app: App, environment: &ServeEnvironment) -> Result<Ended> {
+    let listener = bind(environment.listen).await?;
+    if let Some(address) = environment.metrics {
+        let private = bind(address).await?;
+        serve_private(&app, private, http::metrics::private(app.metrics.clone(), app.db.clone()));
+    }
+    tracing::info!(host = %environment.listen.ip(), port = environment.listen.port(), "listening");
+    let lame_duck = if environment.mode == Mode::Production { http::server::LAME_DUCK } else { Duration::ZERO };
+    let signal = app.shutdown.clone();
+    app.shutdown.spawn(async move {
+        if let Err(error) = signal.on_signal().await {
+            tracing::error!(cause = %error, "shutdown.failed");
+            signal.begin();
+        }
+    });
+    let clean = http::server::serve(app.clone(), listener, lame_duck).await;
+    let ended = finish(&app).await?;
+    Ok(if clean { ended } else { Ended::Cut })
+}
+
+async fn until_signal(shutdown: &Shutdown) -> Result<()> {
+    shutdown.on_signal().await.map_err(|error| Error::startup("STARTUP_FAILED", "Signals cannot be listened for.").caused_by(error))
+}
+
+async fn finish(app: &App) -> Result<Ended> {
+    tracing::info!("shutdown.started");
+    app.shutdown.begin();
+    let clean = app.shutdown.drain(TASKS_MAX).await;
+    app.db.close().await;
+    tracing::info!(clean, "shutdown.completed");
+    Ok(if clean { Ended::Cleanly } else { Ended::Cut })
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Error::startup("LISTENER_INVALID", format!("{address} cannot be listened on: {}", error.kind())).caused_by(error)
+    })
+}
+
+fn serve_private(app: &App, listener: TcpListener, routes: Router) {
+    let token = app.shutdown.token().clone();
+    app.shutdown.spawn(async move {
+        let served = axum::serve(listener, routes).with_graceful_shutdown(token.cancelled_owned()).await;
+        if let Err(error) = served {
+            tracing::warn!(cause = %error, "private-listener.ended");
+        }
+    });
+}
