@@ -1,6 +1,9 @@
 //! What the tests share: a private database, a host on a free port, doubles, patience.
 
 pub mod database;
+pub mod dev;
+pub mod environment;
 pub mod process;
 mod server;
+pub mod terminal;
 pub mod wait;
