@@ -8,26 +8,30 @@ mod health;
 mod store;
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use tokio::net::TcpListener;
 
-pub use assemble::{Assembly, Processes, assemble};
+pub use assemble::{Assembly, Parts, Processes, assemble};
 pub use health::{HealthTarget, health};
 
 use crate::app::App;
 use crate::clock::Clock;
 use crate::config::{Mode, ServeEnvironment, WorkerEnvironment, WorkerSettings};
-use crate::db::{PoolConfig, Role};
+use crate::db::{self, PoolConfig, Role};
+use crate::drivers::ProcessChange;
 use crate::error::{Error, Result};
 use crate::http;
 use crate::ids::Ids;
 use crate::shutdown::Shutdown;
-use crate::worker;
+use crate::{reconcile, worker};
 
-/// Connections of a worker's pool, heartbeats included.
-const WORKER_POOL: u32 = 8;
+/// Connections of a worker's pool.
+const WORKER_POOL: u32 = 6;
+/// Connections that claims and renewals have for themselves.
+const LEASE_POOL: u32 = 2;
 /// How long tracked tasks may take to end after the listeners have.
 const TASKS_MAX: Duration = Duration::from_secs(60);
 
@@ -46,8 +50,8 @@ pub enum Ended {
 /// A start-up failure, with its code.
 pub async fn api(environment: ServeEnvironment) -> Result<Ended> {
     let shutdown = Shutdown::new();
-    let app = Box::pin(assemble(of_serve(&environment, Processes::Observe, shutdown.clone()))).await?;
-    Box::pin(run_api(app, &environment)).await
+    let parts = Box::pin(assemble(of_serve(&environment, Processes::Observe, shutdown))).await?;
+    Box::pin(run_api(parts, &environment)).await
 }
 
 /// Runs the worker until a signal.
@@ -58,7 +62,7 @@ pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
     let shutdown = Shutdown::new();
     let database =
         PoolConfig { url: environment.database_url.expose().to_owned(), connections_max: WORKER_POOL, role: Role::Worker };
-    let app = Box::pin(assemble(Assembly {
+    let parts = Box::pin(assemble(Assembly {
         mode: environment.mode,
         service: "occ-worker",
         config_path: environment.config_path.clone(),
@@ -74,12 +78,14 @@ pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
         shutdown: shutdown.clone(),
     }))
     .await?;
-    let running = worker::start(&app, &environment.settings).await?;
-    let private = bind(environment.private).await?;
-    serve_private(&app, private, worker::private(&app, &running));
+    let health = start_worker(&parts, &environment.settings).await?;
+    let listener = bind(environment.private).await?;
+    let app = &parts.app;
+    let routes = http::metrics::private(app.metrics.clone(), app.db.clone()).merge(http::health::of_worker(health));
+    serve_private(app, listener, routes);
     tracing::info!(host = %environment.private.ip(), port = environment.private.port(), "worker.started");
     Box::pin(until_signal(&shutdown)).await?;
-    finish(&app).await
+    finish(app).await
 }
 
 /// Runs API and, unless left out, worker in one process. `more` starts what else belongs to it.
@@ -89,12 +95,46 @@ pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
 pub async fn development(environment: ServeEnvironment, with_worker: bool, more: impl FnOnce(&Shutdown)) -> Result<Ended> {
     let shutdown = Shutdown::new();
     let processes = if with_worker { Processes::Supervise } else { Processes::Observe };
-    let app = Box::pin(assemble(of_serve(&environment, processes, shutdown.clone()))).await?;
+    let parts = Box::pin(assemble(of_serve(&environment, processes, shutdown.clone()))).await?;
     if with_worker {
-        worker::start(&app, &WorkerSettings::default()).await?;
+        start_worker(&parts, &WorkerSettings::default()).await?;
     }
     more(&shutdown);
-    Box::pin(run_api(app, &environment)).await
+    Box::pin(run_api(parts, &environment)).await
+}
+
+/// Starts the worker with its reconcilers and the supervision of local processes.
+///
+/// # Errors
+/// `PERSISTENCE_UNAVAILABLE` when its own connections cannot be made.
+pub async fn start_worker(parts: &Parts, settings: &WorkerSettings) -> Result<worker::Health> {
+    let app = &parts.app;
+    let context = worker::Context {
+        db: app.db.clone(),
+        clock: app.clock.clone(),
+        ids: app.ids.clone(),
+        installation: app.installation.clone(),
+        iam: app.iam.clone(),
+        compute: Arc::clone(&app.drivers) as Arc<dyn worker::compute::Compute>,
+        convergence: app.convergence,
+        leases: Some(parts.leases.watch()),
+        injector: None,
+    };
+    let small = |connections_max| PoolConfig { connections_max, role: Role::Worker, ..parts.database.clone() };
+    let database = occ_queue::Database {
+        pool: app.db.clone(),
+        leases: db::connect(&small(LEASE_POOL)).await?,
+        listener: Some(db::connect(&small(1)).await?),
+    };
+    if let Some(processes) = &parts.processes {
+        let agent = |change: &ProcessChange| change.agent.clone();
+        reconcile::wake_on_changes(app.db.clone(), app.hints.clone(), processes.changes(), agent, &app.shutdown);
+        let (supervisor, stop) = (processes.clone(), app.shutdown.token().clone());
+        app.shutdown.spawn(async move { supervisor.run(stop).await });
+    }
+    reconcile::start_worker(&needs(app), &app.shutdown);
+    let worker_id = format!("{}/{}", std::process::id(), app.ids.uuid());
+    Ok(worker::start(context, database, settings, worker_id, app.hints.clone(), &app.shutdown))
 }
 
 fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shutdown) -> Assembly {
@@ -119,7 +159,10 @@ fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shut
     }
 }
 
-async fn run_api(app: App, environment: &ServeEnvironment) -> Result<Ended> {
+async fn run_api(parts: Parts, environment: &ServeEnvironment) -> Result<Ended> {
+    let app = parts.app;
+    reconcile::start_api(&needs(&app), &app.shutdown);
+    app.shutdown.spawn(app.hints.clone().run(app.db.clone(), app.shutdown.token().clone()));
     let listener = bind(environment.listen).await?;
     if let Some(address) = environment.metrics {
         let private = bind(address).await?;
@@ -137,6 +180,16 @@ async fn run_api(app: App, environment: &ServeEnvironment) -> Result<Ended> {
     let clean = http::server::serve(app.clone(), listener, lame_duck).await;
     let ended = finish(&app).await?;
     Ok(if clean { ended } else { Ended::Cut })
+}
+
+fn needs(app: &App) -> reconcile::Needs {
+    reconcile::Needs {
+        db: app.db.clone(),
+        clock: app.clock.clone(),
+        ids: app.ids.clone(),
+        hints: app.hints.clone(),
+        events_retention_hours: app.config.limits.events_retention_hours,
+    }
 }
 
 async fn until_signal(shutdown: &Shutdown) -> Result<()> {

@@ -5,6 +5,8 @@ mod bootstrap;
 #[cfg(test)]
 mod drivers;
 #[cfg(test)]
+mod flows;
+#[cfg(test)]
 mod queue;
 #[cfg(test)]
 mod tidy;

@@ -194,13 +194,14 @@ impl Command {
         }
         let context = occ_cli::contexts::Context {
             name: "dev".to_owned(),
-            url: Some(session.origin()),
+            url: session.origin(),
             namespace: Some(demo.namespace().to_owned()),
             service_key_file: Some(key_file),
-            ..occ_cli::contexts::Context::default()
+            ca_bundle: None,
+            output: None,
         };
-        let file = occ_cli::contexts::write_context(None, context, true)?;
-        say(&format!("context      dev in {}", file.display()));
+        occ_cli::contexts::write_context(None, context, true)?;
+        say("context      dev");
         Ok(())
     }
 }
@@ -226,12 +227,13 @@ impl Session {
             admin_email: ADMIN_EMAIL.to_owned(),
             installation_name: INSTALLATION_NAME.to_owned(),
             password_file: self.folder.admin_password(),
-            service_key_file: self.folder.admin_key(),
+            service_key_file: self.folder.fresh_admin_key(),
             clock: Clock::system(),
             ids: self.ids.clone(),
             stop_after: None,
         };
         let done = Box::pin(bootstrap::run(&config)).await?;
+        self.folder.take_admin_key()?;
         say(&format!("installation {}", done.installation_id));
         Ok(())
     }

@@ -105,11 +105,24 @@ impl Folder {
     }
 
     pub(super) fn admin_key(&self) -> PathBuf {
-        self.root.join("bootstrap/admin-key.json")
+        self.root.join("admin-key.json")
+    }
+
+    /// Where bootstrap writes the key; it asks for a folder of its own.
+    pub(super) fn fresh_admin_key(&self) -> PathBuf {
+        self.bootstrap().join("admin-key.json")
+    }
+
+    /// Takes a key that bootstrap has just written to its place.
+    pub(super) fn take_admin_key(&self) -> Result<()> {
+        match fs::rename(self.fresh_admin_key(), self.admin_key()) {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(error.into()),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn admin_password(&self) -> PathBuf {
-        self.root.join("bootstrap/admin-password")
+        self.bootstrap().join("admin-password")
     }
 
     pub(super) fn bootstrap(&self) -> PathBuf {
