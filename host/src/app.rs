@@ -19,6 +19,7 @@ use crate::http::metrics::Metrics;
 use crate::iam::Iam;
 use crate::ids::Ids;
 use crate::runtime::LogReads;
+use crate::secret_store::SecretStore;
 use crate::shutdown::Shutdown;
 
 /// A shared handle on everything that a process was started with; cheap to clone.
@@ -45,6 +46,8 @@ pub struct Inner {
     pub auth_key: AuthKey,
     /// The selected plugins.
     pub drivers: Arc<Drivers>,
+    /// Values of Secrets and generated credentials.
+    pub secrets: SecretStore,
     /// Tells workers that there is work.
     pub hints: occ_queue::Hints,
     /// Time for a deployment to become ready.

@@ -7,18 +7,18 @@ mod administration;
 use std::sync::LazyLock;
 
 use occ_api::types::{
-    Agent, AgentCreate, AgentUpdate, Configuration, ConfigurationCreate, ConfigurationUpdate, Deployment,
-    LogPage, Namespace, NamespaceCreate, Runtime,
+    Agent, AgentCreate, AgentRevision, AgentUpdate, Configuration, ConfigurationCreate, ConfigurationUpdate, Deployment,
+    LogPage, Namespace, NamespaceCreate, RollbackRequest, Runtime, Secret, SecretCreate, SecretDetails, SecretUpdate,
 };
 
 use super::admission::Resource;
 use super::operation::{
-    AGENT_BODY_BYTES_MAX, BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, On, Operation, check,
-    delete, get, patch, post,
+    AGENT_BODY_BYTES_MAX, BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, On, Operation, SECRET_BODY_BYTES_MAX,
+    check, delete, get, patch, post,
 };
 use super::query::{Param, Rule};
 use super::{health, openapi};
-use crate::iam::Action::{Create, Delete, Operate, Read, ReadLogs, Update};
+use crate::iam::Action::{Create, Delete, Deploy, Operate, Read, ReadLogs, Update};
 use crate::iam::Kind;
 
 static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(operations);
@@ -45,10 +45,19 @@ pub(super) fn resources() -> &'static [Resource] {
 }
 
 fn operations() -> Vec<Operation> {
-    [service(), namespaces(), configurations(), agents(), deployments(), administration::operations()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        service(),
+        namespaces(),
+        configurations(),
+        secrets(),
+        agents(),
+        revisions(),
+        deployments(),
+        administration::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 fn service() -> Vec<Operation> {
@@ -119,6 +128,38 @@ fn configurations() -> Vec<Operation> {
     ]
 }
 
+fn secrets() -> Vec<Operation> {
+    use crate::secrets::routes;
+    const ALL: &str = "/namespaces/{namespaceId}/secrets";
+    const ONE: &str = "/namespaces/{namespaceId}/secrets/{secretId}";
+    const KIND: Kind = Kind::Secret;
+    vec![
+        post(ALL, "createSecret", routes::create)
+            .body::<SecretCreate>(SECRET_BODY_BYTES_MAX)
+            .created::<Secret>()
+            .etag()
+            .idempotent()
+            .needs(const { &[check(Create, KIND, On::Parent)] })
+            .audited("openclaw.secrets.create"),
+        get(ALL, "listSecrets", routes::list)
+            .list::<Secret>()
+            .needs(const { &[check(Read, Kind::Namespace, On::Item), check(Read, KIND, On::Each)] }),
+        get(ONE, "getSecret", routes::get).ok::<SecretDetails>().etag().needs(const { &[check(Read, KIND, On::Item)] }),
+        patch(ONE, "updateSecret", routes::update)
+            .body::<SecretUpdate>(SECRET_BODY_BYTES_MAX)
+            .ok::<Secret>()
+            .etag()
+            .if_match()
+            .needs(const { &[check(Update, KIND, On::Item)] })
+            .audited("openclaw.secrets.update"),
+        delete(ONE, "deleteSecret", routes::delete)
+            .no_content()
+            .if_match()
+            .needs(const { &[check(Delete, KIND, On::Item)] })
+            .audited("openclaw.secrets.delete"),
+    ]
+}
+
 fn agents() -> Vec<Operation> {
     use crate::agents::routes;
     const ALL: &str = "/namespaces/{namespaceId}/agents";
@@ -160,6 +201,44 @@ fn agents() -> Vec<Operation> {
             .accepted::<Agent>()
             .needs(const { &[check(Operate, KIND, On::Item)] })
             .audited("openclaw.agents.stop"),
+    ]
+}
+
+fn revisions() -> Vec<Operation> {
+    use crate::revisions::routes;
+    const KIND: Kind = Kind::AgentRevision;
+    vec![
+        post("/namespaces/{namespaceId}/agents/{agentId}/deploy", "deployAgent", routes::deploy)
+            .param(Param::new("dryRun", Rule::Flag))
+            .accepted::<AgentRevision>()
+            .idempotent()
+            .needs(const { &[
+                check(Deploy, Kind::Agent, On::Item),
+                check(Read, Kind::Configuration, On::Item),
+                check(Operate, Kind::Secret, On::Item),
+            ] })
+            .audited("openclaw.agents.deploy"),
+        post("/namespaces/{namespaceId}/agents/{agentId}/rollback", "rollbackAgent", routes::rollback)
+            .body::<RollbackRequest>(BODY_BYTES_MAX)
+            .accepted::<AgentRevision>()
+            .idempotent()
+            .needs(const { &[
+                check(Deploy, Kind::Agent, On::Item),
+                check(Read, Kind::Configuration, On::Item),
+                check(Operate, Kind::Secret, On::Item),
+                check(Read, KIND, On::Item),
+            ] })
+            .audited("openclaw.agents.rollback"),
+        get("/namespaces/{namespaceId}/agents/{agentId}/revisions", "listAgentRevisions", routes::list)
+            .list::<AgentRevision>()
+            .needs(const { &[check(Read, Kind::Agent, On::Item), check(Read, KIND, On::Each)] }),
+        get(
+            "/namespaces/{namespaceId}/agents/{agentId}/revisions/{revisionId}",
+            "getAgentRevision",
+            routes::get,
+        )
+        .ok::<AgentRevision>()
+        .needs(const { &[check(Read, KIND, On::Item)] }),
     ]
 }
 

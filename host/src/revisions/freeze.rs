@@ -56,7 +56,7 @@ pub(super) struct Inputs {
 #[derive(Debug)]
 enum Source {
     Draft { configuration: Configuration, auth: Option<FrozenAuth> },
-    Earlier(Revision),
+    Earlier(Box<Revision>),
 }
 
 /// A decided freeze: what to store, and what must still be true when it is.
@@ -101,7 +101,7 @@ pub(super) async fn read(app: &App, rq: &Request, ask: &mut Ask) -> Result<Input
             let revision = earlier(&mut conn, app, rq, &scope, &agent, id.as_ref()).await?;
             let mut needs = ask.needs_of(&revision.snapshot.configuration.id, &revision.snapshot.secret_ids());
             needs.push(Access::item(Action::Read, Kind::AgentRevision, &ask.namespace, &revision.id));
-            (Source::Earlier(revision), needs)
+            (Source::Earlier(Box::new(revision)), needs)
         }
     };
     drop(conn);

@@ -5,7 +5,11 @@
 //! - **What was read outside the transaction is compared inside it**; when it moved, the freeze
 //!   starts over.
 
+mod commit;
+mod freeze;
 pub mod model;
+mod plan;
+pub(crate) mod routes;
 mod store;
 pub(crate) mod work;
 

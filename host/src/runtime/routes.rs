@@ -36,7 +36,7 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
     let scope = app.iam.require_all(&app, &rq.caller, &needs).await?;
     let revision = revision(&app, &scope, &agent, &id).await?;
     let instances = view::instances(&app, &revision).await?;
-    Reply::ok(&instances.to_wire(&revision.id, app.clock.now()))
+    Reply::ok(&instances.into_wire(&revision.id, app.clock.now()))
 }
 
 /// `GET …/deployments/{deploymentId}/runtime/logs`

@@ -87,7 +87,7 @@ pub(super) async fn instances(app: &App, revision: &Revision) -> Result<Instance
 
 impl Instances {
     /// The resource as clients see it.
-    pub(super) fn to_wire(self, revision: &RevisionId, at: OffsetDateTime) -> types::Runtime {
+    pub(super) fn into_wire(self, revision: &RevisionId, at: OffsetDateTime) -> types::Runtime {
         let sources = self.sources();
         types::Runtime {
             revision_id: revision.clone(),

@@ -1,15 +1,15 @@
 //! Secrets: names for values that nobody reads back.
 //!
 //! ```text
-//! writing ─► ready ─► deleting ─► gone
+//! writing ─► ready ─► gone
 //! ```
 //!
-//! - **Only a ready Secret is visible and bindable.** Row and value are written in separate
-//!   steps, because the store of values may be another system.
+//! - **Only a ready Secret is visible and bindable**: row and value become visible together.
 //! - **A Secret in use is not deleted**: bindings, drafts, the active revision and pending
 //!   deployments hold it; old revisions do not.
 
 mod model;
+pub(crate) mod routes;
 mod store;
 
 use std::collections::BTreeSet;

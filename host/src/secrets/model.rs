@@ -4,31 +4,7 @@ use occ_api::ids::{NamespaceId, SecretId};
 use occ_api::types::{self, SecretConsumers, SecretDetails, SecretRef};
 use time::OffsetDateTime;
 
-use crate::error::{Error, Result};
-
-/// Where a Secret stands between its row and its value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// The row is there, the value perhaps: visible to nobody.
-    Writing,
-    /// Row and value are there.
-    Ready,
-    /// The value is being removed: visible to nobody, deletable again.
-    Deleting,
-}
-
-impl State {
-    pub(super) fn parse(text: &str) -> Result<Self> {
-        match text {
-            "writing" => Ok(Self::Writing),
-            "ready" => Ok(Self::Ready),
-            "deleting" => Ok(Self::Deleting),
-            _ => Err(Error::internal("a Secret is in an unknown state")),
-        }
-    }
-}
-
-/// Metadata of a Secret.
+/// Metadata of a Secret that is ready.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Secret {
     /// Its id.
@@ -39,8 +15,6 @@ pub struct Secret {
     pub name: String,
     /// Which store holds the value.
     pub store: String,
-    /// Where it stands.
-    pub state: State,
     /// Grows with each value; the entity tag.
     pub version: u64,
     /// Identity in the store, where the store has one.

@@ -4,7 +4,7 @@ use occ_api::ids::{BindingId, NamespaceId, SecretId};
 use occ_api::types::{self, SecretCreate, SecretUpdate};
 use serde::Serialize;
 
-use super::model::{NewSecret, State};
+use super::model::NewSecret;
 use super::store;
 use crate::app::App;
 use crate::audit::{self, Event, Resource};
@@ -88,37 +88,25 @@ async fn consumers(
 }
 
 /// `POST /namespaces/{namespaceId}/secrets`
-///
-/// The row first, invisible; then the value; then both become visible together with the event.
 pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
     let namespace = rq.namespace()?;
     let body: SecretCreate = rq.body()?;
     let needs = [Access::collection(Kind::Secret, &namespace)];
     app.iam.require_all(&app, &rq.caller, &needs).await?;
-    let proposed = SecretId::from_uuid(app.ids.uuid());
-    let token = match rq.once_for(&app, proposed.as_str()).await? {
+    let token = match rq.once(&app).await? {
         Once::Replay(reply) => return Ok(reply),
         Once::New(token) => token,
     };
-    let id = token.resource_id().map_or(Ok(proposed), db::id)?;
+    let id = SecretId::from_uuid(app.ids.uuid());
     let new = NewSecret { id, name: body.name, store: app.secrets.kind(), created_at: app.clock.now() };
-
     let mut tx = db::begin(&app.db).await?;
     namespaces::lock_ready(&mut tx, &namespace).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
     if !store::secret_insert(&mut tx, &scope, &new, &rq.caller.identity).await? {
         return Err(Error::conflict("A Secret of this name exists in the Namespace."));
     }
-    tx.commit().await?;
-
-    app.secrets.put(&namespace, &new.id, FIRST_VERSION, &SecretValue::new(body.value)).await?;
-
-    let mut tx = db::begin(&app.db).await?;
-    namespaces::lock_ready(&mut tx, &namespace).await?;
-    let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    let secret = store::secret_ready(&mut tx, &scope, &new.id, app.clock.now())
-        .await?
-        .ok_or_else(|| Error::conflict("The Secret was removed while it was made: try again."))?;
+    app.secrets.put_secret(&mut tx, &namespace, &new.id, FIRST_VERSION, &SecretValue::new(body.value)).await?;
+    let secret = store::secret_ready(&mut tx, &scope, &new.id, new.created_at).await?;
     let event = Event::mutation(&rq.caller, &scope, "openclaw.secrets.create", resource(&namespace, &secret.id));
     audit::record(&mut tx, &app, event).await?;
     let reply = Reply::created(&secret.to_wire())?.etag(secret.version);
@@ -136,13 +124,10 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     let mut tx = db::begin(&app.db).await?;
     namespaces::lock_ready(&mut tx, &namespace).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    let mut secret = store::secret_lock(&mut tx, &scope, &id)
-        .await?
-        .filter(|secret| secret.state == State::Ready)
-        .ok_or_else(Error::not_found)?;
+    let mut secret = store::secret_lock(&mut tx, &scope, &id).await?.ok_or_else(Error::not_found)?;
     rq.check_version(secret.version)?;
     secret.version += 1;
-    app.secrets.put(&namespace, &id, secret.version, &SecretValue::new(body.value)).await?;
+    app.secrets.put_secret(&mut tx, &namespace, &id, secret.version, &SecretValue::new(body.value)).await?;
     store::version_set(&mut tx, &scope, &id, secret.version, app.clock.now()).await?;
     let event = Event::mutation(&rq.caller, &scope, "openclaw.secrets.update", resource(&namespace, &id))
         .details(&Rotated { version: secret.version })?;
@@ -152,8 +137,6 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
 }
 
 /// `DELETE /namespaces/{namespaceId}/secrets/{secretId}`
-///
-/// Invisible first, then without a value, then gone: a repeat goes on where an earlier one ended.
 pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let (namespace, id) = (rq.namespace()?, rq.path::<SecretId>("secretId")?);
     let needs = [Access::item(Action::Delete, Kind::Secret, &namespace, &id)];
@@ -161,27 +144,13 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let mut tx = db::begin(&app.db).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
     let secret = store::secret_lock(&mut tx, &scope, &id).await?.ok_or_else(Error::not_found)?;
-    match secret.state {
-        State::Writing => return Err(Error::not_found()),
-        State::Deleting => {}
-        State::Ready => {
-            rq.check_version(secret.version)?;
-            demand_unused(&mut tx, &scope, &id).await?;
-            store::secret_deleting(&mut tx, &scope, &id, app.clock.now()).await?;
-        }
-    }
-    tx.commit().await?;
-
-    app.secrets.remove(&namespace, &id).await?;
-
-    let mut tx = db::begin(&app.db).await?;
-    let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    if store::secret_delete(&mut tx, &scope, &id).await? {
-        let binding_ids = iam::exact_bindings_delete(&mut tx, Kind::Secret, id.as_str()).await?;
-        let event = Event::mutation(&rq.caller, &scope, "openclaw.secrets.delete", resource(&namespace, &id))
-            .details(&Removed { binding_ids })?;
-        audit::record(&mut tx, &app, event).await?;
-    }
+    rq.check_version(secret.version)?;
+    demand_unused(&mut tx, &scope, &id).await?;
+    let binding_ids = iam::exact_bindings_delete(&mut tx, Kind::Secret, id.as_str()).await?;
+    store::secret_delete(&mut tx, &scope, &id).await?;
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.secrets.delete", resource(&namespace, &id))
+        .details(&Removed { binding_ids })?;
+    audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::no_content())
 }

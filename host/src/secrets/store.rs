@@ -4,7 +4,7 @@ use occ_api::ids::{AgentId, ConfigurationId, IdentityId, SecretId};
 use sqlx::PgConnection;
 use time::OffsetDateTime;
 
-use super::model::{NewSecret, Secret, State};
+use super::model::{NewSecret, Secret};
 use crate::db;
 use crate::error::{Error, Result};
 use crate::iam::{Scope, Visible};
@@ -14,7 +14,6 @@ struct Row {
     namespace_id: String,
     name: String,
     store: String,
-    state: String,
     version: i64,
     backend_uid: Option<String>,
     created_at: OffsetDateTime,
@@ -29,7 +28,6 @@ impl TryFrom<Row> for Secret {
             namespace: db::id(&row.namespace_id)?,
             name: row.name,
             store: row.store,
-            state: State::parse(&row.state)?,
             version: db::count(row.version)?,
             backend_uid: row.backend_uid,
             created_at: row.created_at,
@@ -37,8 +35,7 @@ impl TryFrom<Row> for Secret {
     }
 }
 
-/// Inserts a Secret as `writing`; false when the name is taken. An own row of an earlier,
-/// unfinished attempt is adopted.
+/// Inserts a Secret as `writing`: nobody sees it until [`secret_ready`]. False when the name is taken.
 pub(super) async fn secret_insert(
     tx: &mut PgConnection,
     scope: &Scope,
@@ -47,9 +44,7 @@ pub(super) async fn secret_insert(
 ) -> Result<bool> {
     let done = sqlx::query!(
         "insert into occ.secrets (id, namespace_id, name, store, created_by, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $6)
-         on conflict (namespace_id, name) do update set updated_at = excluded.updated_at
-          where occ.secrets.id = excluded.id and occ.secrets.state = 'writing'",
+         values ($1, $2, $3, $4, $5, $6, $6) on conflict (namespace_id, name) do nothing",
         new.id.as_str(),
         scope.namespace()?.as_str(),
         new.name,
@@ -66,7 +61,7 @@ pub(super) async fn secret_insert(
 pub(super) async fn secret_get(conn: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<Option<Secret>> {
     sqlx::query_as!(
         Row,
-        "select id, namespace_id, name, store, state, version, backend_uid, created_at from occ.secrets
+        "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
           where namespace_id = $1 and id = $2 and state = 'ready'",
         scope.namespace()?.as_str(),
         id.as_str()
@@ -77,12 +72,12 @@ pub(super) async fn secret_get(conn: &mut PgConnection, scope: &Scope, id: &Secr
     .transpose()
 }
 
-/// One Secret in any state, locked.
+/// One Secret that is ready, locked.
 pub(super) async fn secret_lock(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<Option<Secret>> {
     sqlx::query_as!(
         Row,
-        "select id, namespace_id, name, store, state, version, backend_uid, created_at from occ.secrets
-          where namespace_id = $1 and id = $2 for update",
+        "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
+          where namespace_id = $1 and id = $2 and state = 'ready' for update",
         scope.namespace()?.as_str(),
         id.as_str()
     )
@@ -100,7 +95,7 @@ pub(super) async fn secrets_lock_shared(
 ) -> Result<Vec<Secret>> {
     sqlx::query_as!(
         Row,
-        "select id, namespace_id, name, store, state, version, backend_uid, created_at from occ.secrets
+        "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
           where namespace_id = $1 and id = any($2) and state = 'ready' order by id for share",
         scope.namespace()?.as_str(),
         ids
@@ -116,7 +111,7 @@ pub(super) async fn secrets_lock_shared(
 pub(super) async fn secrets_get(conn: &mut PgConnection, scope: &Scope, ids: &[String]) -> Result<Vec<Secret>> {
     sqlx::query_as!(
         Row,
-        "select id, namespace_id, name, store, state, version, backend_uid, created_at from occ.secrets
+        "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
           where namespace_id = $1 and id = any($2) and state = 'ready' order by id",
         scope.namespace()?.as_str(),
         ids
@@ -138,7 +133,7 @@ pub(super) async fn secret_page(
 ) -> Result<Vec<Secret>> {
     sqlx::query_as!(
         Row,
-        "select id, namespace_id, name, store, state, version, backend_uid, created_at from occ.secrets
+        "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
           where namespace_id = $1 and state = 'ready' and ($2 or id = any($3)) and not (id = any($4))
             and ($5::timestamptz is null or (created_at, id) > ($5, $6))
           order by created_at, id limit $7",
@@ -157,26 +152,25 @@ pub(super) async fn secret_page(
     .collect()
 }
 
-/// Makes a Secret visible, its value stored; `None` when somebody removed it meanwhile.
+/// Makes a Secret visible, its value stored.
 pub(super) async fn secret_ready(
     tx: &mut PgConnection,
     scope: &Scope,
     id: &SecretId,
     at: OffsetDateTime,
-) -> Result<Option<Secret>> {
+) -> Result<Secret> {
     sqlx::query_as!(
         Row,
         "update occ.secrets set state = 'ready', updated_at = $3
           where namespace_id = $1 and id = $2 and state = 'writing'
-         returning id, namespace_id, name, store, state, version, backend_uid, created_at",
+         returning id, namespace_id, name, store, version, backend_uid, created_at",
         scope.namespace()?.as_str(),
         id.as_str(),
         at
     )
-    .fetch_optional(tx)
+    .fetch_one(tx)
     .await?
-    .map(Secret::try_from)
-    .transpose()
+    .try_into()
 }
 
 /// The value of a locked Secret is another one now.
@@ -199,34 +193,16 @@ pub(super) async fn version_set(
     Ok(())
 }
 
-/// Marks a locked Secret as being deleted: nobody sees or binds it any more.
-pub(super) async fn secret_deleting(
-    tx: &mut PgConnection,
-    scope: &Scope,
-    id: &SecretId,
-    at: OffsetDateTime,
-) -> Result<()> {
+/// Removes a locked Secret; its value goes with it.
+pub(super) async fn secret_delete(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<()> {
     sqlx::query!(
-        "update occ.secrets set state = 'deleting', updated_at = $3 where namespace_id = $1 and id = $2",
-        scope.namespace()?.as_str(),
-        id.as_str(),
-        at
-    )
-    .execute(tx)
-    .await?;
-    Ok(())
-}
-
-/// Removes the row of a Secret whose value is gone; false when somebody else did.
-pub(super) async fn secret_delete(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<bool> {
-    let done = sqlx::query!(
-        "delete from occ.secrets where namespace_id = $1 and id = $2 and state = 'deleting'",
+        "delete from occ.secrets where namespace_id = $1 and id = $2",
         scope.namespace()?.as_str(),
         id.as_str()
     )
     .execute(tx)
     .await?;
-    Ok(done.rows_affected() == 1)
+    Ok(())
 }
 
 /// Configurations that bind the Secret, by id.
