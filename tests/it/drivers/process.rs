@@ -721,6 +721,20 @@ async fn a_stop_waits_for_the_grace_and_then_kills_the_whole_family() {
 }
 
 #[tokio::test]
+async fn a_stop_that_a_host_began_is_ended_by_the_next() {
+    let rig = Rig::new().await;
+    let mut spec = double("one", &[("IGNORE_TERM", "1")]);
+    spec.grace_seconds = 1;
+    rig.ready(&spec).await;
+    let pid = rig.pid("one");
+    rig.host.stop(&call(TENANT, 1), "one").await.unwrap();
+    let rig = rig.next_host(|_| assert!(is_alive(pid))).await;
+    let stopped = rig.until("one", "stopped", |status| !status.running && !status.stopping).await;
+    assert!(stopped.stopped && !is_alive(pid));
+    rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap();
+}
+
+#[tokio::test]
 async fn helpers_of_a_crashed_process_are_gone_before_the_next() {
     let rig = Rig::new().await;
     let pids = rig.folder.join("pids").display().to_string();

@@ -5,8 +5,10 @@
 //!
 //! ```text
 //! ProcessHost ── admit (pure) ── supervise: one task per entry ── launch, probe, output
-//!                                   │      └ stopping: TERM, grace, KILL of the family
-//!                                   └ record: process.json by rename
+//!                │                  ├ starting: folders, ports, values, spawn
+//!                │                  ├ watching: ready? alive? how much output?
+//!                │                  ├ stopping: TERM, grace, KILL of the family
+//!                └ entries          └ record: process.json by rename
 //! ```
 //!
 //! - **A process outlives its host.** It writes its own output file, has its own group
@@ -18,6 +20,7 @@
 //! - **A late writer loses**: an entry carries the fence of its last writer.
 
 mod admit;
+mod entries;
 mod folder;
 mod launch;
 mod life;
@@ -30,8 +33,9 @@ mod starting;
 mod stopping;
 mod supervise;
 mod types;
+mod watching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 use std::ops::RangeInclusive;
@@ -43,11 +47,10 @@ use tokio::sync::{Mutex, broadcast, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use self::folder::{Folder, Lock};
+use self::folder::Folder;
 use self::launch::{failed, outside_tenant};
 use self::ports::PortBook;
-use self::record::{Record, spec_digest};
-use self::supervise::{Handle, Request, Shared, Supervisor, blocking, change_of};
+use self::supervise::{Handle, Request, Shared, blocking, change_of};
 use crate::call::{CallAuthority, CallContext};
 
 pub use types::*;
@@ -124,15 +127,6 @@ pub struct ProcessHost {
     _ends_tasks: Arc<DropGuard>,
 }
 
-/// Where an id leads.
-enum Found {
-    /// To an entry of this host.
-    Ours(Handle),
-    /// To one that another host supervises; its last record.
-    Foreign(Box<Record>),
-    Absent,
-}
-
 impl ProcessHost {
     /// Opens the folder and adopts what still runs in it.
     ///
@@ -167,7 +161,10 @@ impl ProcessHost {
                 source,
             })?;
             let adopted = host.adopt_all().await;
-            adopted.map_err(|source| ProcessOpenError::Folder { folder, source })?;
+            let not_ours = adopted.map_err(|source| ProcessOpenError::Folder { folder, source })?;
+            for (id, error) in not_ours.unreadable {
+                tracing::warn!(event = "process.not_adopted", %id, %error);
+            }
         }
         Ok(host)
     }
@@ -303,15 +300,14 @@ impl ProcessHost {
                 drop(self.shared.changes.send(change_of(&view, ChangeKind::Exited)));
             }
         }
+        let mut unreadable = BTreeSet::new();
         loop {
             tokio::select! {
                 () = shutdown.cancelled() => break,
                 () = tokio::time::sleep(RESCAN) => {}
             }
-            if self.shared.config.mode == ProcessMode::Supervise
-                && let Err(error) = self.adopt_all().await
-            {
-                tracing::warn!(event = "process.folder_not_read", %error);
+            if self.shared.config.mode == ProcessMode::Supervise {
+                self.rescan(&mut unreadable).await;
             }
         }
         self.shared.stop.cancel();
@@ -319,12 +315,26 @@ impl ProcessHost {
         self.shared.tasks.wait().await;
     }
 
+    /// Takes over what another host has given up; complains once about each bad entry.
+    async fn rescan(&self, unreadable: &mut BTreeSet<String>) {
+        match self.adopt_all().await {
+            Ok(not_ours) => {
+                for (id, error) in not_ours.unreadable {
+                    if unreadable.insert(id.clone()) {
+                        tracing::warn!(event = "process.not_adopted", %id, %error);
+                    }
+                }
+            }
+            Err(error) => tracing::warn!(event = "process.folder_not_read", %error),
+        }
+    }
+
     /// Ends every process of the folder, with this grace for all of them; state stays,
-    /// and so does the wish to run.
+    /// and so does the wish to run. Fails, after it has ended its own, when another host
+    /// supervises some.
     pub async fn shutdown_all(&self, grace: Duration) -> Result<(), ProcessError> {
-        self.adopt_all()
-            .await
-            .map_err(|error| failed("the process folder cannot be read", &error))?;
+        let unreadable = |error: io::Error| failed("the process folder cannot be read", &error);
+        let not_ours = self.adopt_all().await.map_err(unreadable)?;
         let handles: Vec<Handle> = self.entries.lock().await.values().cloned().collect();
         let mut ends = Vec::with_capacity(handles.len());
         for handle in &handles {
@@ -332,7 +342,12 @@ impl ProcessHost {
             ends.push(ask(handle, Request::End { grace, reply }, answer));
         }
         let ended = futures_util::future::join_all(ends).await;
-        ended.into_iter().collect()
+        ended.into_iter().collect::<Result<(), ProcessError>>()?;
+        if not_ours.foreign {
+            Err(ProcessError::Failed(FOREIGN.to_owned()))
+        } else {
+            Ok(())
+        }
     }
 
     fn folder(&self, id: &str) -> Folder {
@@ -359,139 +374,6 @@ impl ProcessHost {
         ProcessRefusal::OutsideTenant.into()
     }
 
-    async fn entry_for_write(&self, cx: &CallContext, id: &str) -> Result<Handle, ProcessError> {
-        if !admit::is_name(id) {
-            return Err(ProcessRefusal::Malformed.into());
-        }
-        let tenant = self.authorise(cx).await?;
-        let found = self.find(&mut *self.entries.lock().await, id).await?;
-        self.owned(cx, &tenant, id, found)
-            .await?
-            .ok_or(ProcessError::NotFound)
-    }
-
-    async fn entry_for_start(
-        &self,
-        cx: &CallContext,
-        tenant: String,
-        spec: &ProcessSpec,
-    ) -> Result<Handle, ProcessError> {
-        let mut entries = self.entries.lock().await;
-        let found = self.find(&mut entries, &spec.id).await?;
-        if let Some(handle) = self.owned(cx, &tenant, &spec.id, found).await? {
-            return Ok(handle);
-        }
-        if entries.len() >= ENTRIES_MAX {
-            return Err(ProcessRefusal::Limit.into());
-        }
-        let folder = self.folder(&spec.id);
-        let written = |error: &io::Error| failed("the process folder cannot be made", error);
-        let digest = spec_digest(spec).map_err(|error| written(&error))?;
-        let record = Record::new(tenant, cx.plugin.clone(), spec.clone(), digest);
-        let bytes = record.to_bytes().map_err(|error| written(&error))?;
-        let target = folder.clone();
-        let locked = blocking(move || {
-            let lock = target.lock()?;
-            if lock.is_some() {
-                target.write_record(&bytes)?;
-            }
-            Ok(lock)
-        });
-        let lock = locked.await.map_err(|error| written(&error))?;
-        let lock = lock.ok_or_else(|| ProcessError::Failed(FOREIGN.to_owned()))?;
-        Ok(self.take_over(&mut entries, folder, lock, record).await)
-    }
-
-    /// The handle of what was found, if it is the tenant's.
-    async fn owned(
-        &self,
-        cx: &CallContext,
-        tenant: &str,
-        id: &str,
-        found: Found,
-    ) -> Result<Option<Handle>, ProcessError> {
-        let (owner, handle) = match found {
-            Found::Absent => return Ok(None),
-            Found::Ours(handle) => {
-                let owner = handle.view.borrow().tenant.clone();
-                (owner, Some(handle))
-            }
-            Found::Foreign(record) => (record.tenant, None),
-        };
-        if owner != tenant {
-            return Err(self.refuse_stranger(cx, id).await);
-        }
-        match handle {
-            Some(handle) => Ok(Some(handle)),
-            None => Err(ProcessError::Failed(FOREIGN.to_owned())),
-        }
-    }
-
-    /// Looks an id up, adopting its entry if no other host has it.
-    async fn find(&self, entries: &mut Entries, id: &str) -> Result<Found, ProcessError> {
-        if let Some(handle) = entries.get(id).filter(|handle| !handle.inbox.is_closed()) {
-            return Ok(Found::Ours(handle.clone()));
-        }
-        entries.remove(id);
-        if !self.folder(id).exists() {
-            return Ok(Found::Absent);
-        }
-        let unreadable = |error: io::Error| failed("the process folder cannot be read", &error);
-        if let Some(handle) = self.adopt(entries, id).await.map_err(unreadable)? {
-            return Ok(Found::Ours(handle));
-        }
-        let folder = self.folder(id);
-        let record = blocking(move || folder.read_record()).await.map_err(unreadable)?;
-        Ok(record.map_or(Found::Absent, |record| Found::Foreign(Box::new(record))))
-    }
-
-    /// Adopts every entry that no host supervises.
-    async fn adopt_all(&self) -> io::Result<()> {
-        let root = self.shared.config.folder.clone();
-        let ids = blocking(move || folder::ids(&root)).await?;
-        let mut entries = self.entries.lock().await;
-        entries.retain(|_, handle| !handle.inbox.is_closed());
-        for id in ids {
-            if entries.contains_key(&id) {
-                continue;
-            }
-            // One bad entry must not keep the others from being supervised.
-            if let Err(error) = self.adopt(&mut entries, &id).await {
-                tracing::warn!(event = "process.not_adopted", %id, %error);
-            }
-        }
-        Ok(())
-    }
-
-    async fn adopt(&self, entries: &mut Entries, id: &str) -> io::Result<Option<Handle>> {
-        let (folder, root) = (self.folder(id), self.shared.config.folder.clone());
-        let target = folder.clone();
-        let found = blocking(move || {
-            let Some(lock) = target.lock()? else {
-                return Ok(None);
-            };
-            let record = target.read_record()?;
-            if record.is_none() {
-                // A host died before the first record: nothing has ever run here.
-                target.remove(&root)?;
-            }
-            Ok(record.map(|record| (lock, record)))
-        });
-        match found.await? {
-            Some((lock, record)) => Ok(Some(self.take_over(entries, folder, lock, record).await)),
-            None => Ok(None),
-        }
-    }
-
-    async fn take_over(&self, entries: &mut Entries, folder: Folder, lock: Lock, record: Record) -> Handle {
-        let id = record.spec.id.clone();
-        let taken = Supervisor::take_over(Arc::clone(&self.shared), folder, lock, record).await;
-        let (supervisor, handle) = taken;
-        self.shared.tasks.spawn(supervisor.run());
-        entries.insert(id, handle.clone());
-        handle
-    }
-
     /// Tenant and status of an id, from its task or from its record.
     async fn look(&self, id: &str) -> Result<Option<(String, ProcessStatus)>, ProcessError> {
         if let Some(handle) = self
@@ -509,7 +391,7 @@ impl ProcessHost {
             let record = folder.read_record()?;
             Ok(record.map(|record| {
                 let running = record.live_process(&boot_id).is_some();
-                let status = record.status(running, false);
+                let status = record.status(running);
                 (record.tenant, status)
             }))
         });

@@ -75,6 +75,9 @@ pub(super) struct Record {
     pub(super) ready: bool,
     /// A start of this spec was ready.
     pub(super) ready_once: bool,
+    /// The supervisor waits for its next start.
+    #[serde(default)]
+    pub(super) restarting: bool,
     /// See [`ProcessStatus::held`].
     pub(super) held: bool,
     /// Restarts since the spec was accepted.
@@ -103,6 +106,7 @@ impl Record {
             launch: None,
             ready: false,
             ready_once: false,
+            restarting: false,
             held: false,
             restarts: 0,
             exits_since_ready: 0,
@@ -125,9 +129,8 @@ impl Record {
             .filter(|process| !launch.ended && linux::is_alive(*process))
     }
 
-    /// What callers see. `running` is the caller's knowledge, `restarting` the
-    /// supervisor's alone.
-    pub(super) fn status(&self, running: bool, restarting: bool) -> ProcessStatus {
+    /// What callers see. Whether it runs is the caller's knowledge.
+    pub(super) fn status(&self, running: bool) -> ProcessStatus {
         ProcessStatus {
             id: self.spec.id.clone(),
             labels: self.spec.labels.clone(),
@@ -143,7 +146,7 @@ impl Record {
             stopping: self.stopping,
             stopped: !self.wanted,
             held: self.held,
-            restarting,
+            restarting: self.restarting,
             restarts: self.restarts,
             exits_since_ready: self.exits_since_ready,
             last_exit: self.last_exit,

@@ -47,7 +47,7 @@ impl Supervisor {
         if self.leader.is_some() {
             return Err(ProcessError::InUse);
         }
-        self.restart_at = None;
+        self.restart_at(None);
         self.restarts_in_row = 0;
         self.record.held = false;
         let again = same && self.record.wanted && self.record.launch.is_some();
@@ -73,8 +73,7 @@ impl Supervisor {
     }
 
     pub(super) fn status(&self) -> ProcessStatus {
-        self.record
-            .status(self.leader.is_some(), self.restart_at.is_some())
+        self.record.status(self.leader.is_some())
     }
 
     /// Starts the process of the record. `leased`: on behalf of a call, whose lease must
@@ -138,7 +137,7 @@ impl Supervisor {
     }
 
     pub(super) async fn restart(&mut self) {
-        self.restart_at = None;
+        self.restart_at(None);
         let cx = CallContext {
             plugin: self.record.plugin.clone(),
             operation: "restart",
@@ -152,7 +151,7 @@ impl Supervisor {
         self.record.restarts = self.record.restarts.saturating_add(1);
         if let Err(error) = self.launch(&cx, false).await {
             tracing::warn!(event = "process.restart_failed", id = %self.record.spec.id, %error);
-            self.restart_at = Some(Instant::now() + backoff(self.restarts_in_row));
+            self.restart_at(Some(Instant::now() + backoff(self.restarts_in_row)));
             self.restarts_in_row = self.restarts_in_row.saturating_add(1);
         }
     }

@@ -36,7 +36,7 @@ impl Supervisor {
         self.record.epoch = epoch;
         self.record.wanted = false;
         self.record.held = false;
-        self.restart_at = None;
+        self.restart_at(None);
         if self.stop.is_some() {
             return self.save().await;
         }
@@ -51,7 +51,7 @@ impl Supervisor {
     }
 
     pub(super) async fn end(&mut self, grace: Duration, reply: Reply<()>) {
-        self.restart_at = None;
+        self.restart_at(None);
         if let Some(stop) = &mut self.stop {
             stop.kill_at = stop.kill_at.min(Instant::now() + grace);
             stop.waiting.push(reply);

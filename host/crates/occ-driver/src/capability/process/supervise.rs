@@ -23,9 +23,7 @@ use super::folder::{Folder, Lock};
 use super::launch::failed;
 use super::life::{AfterExit, BACKOFF_RESET, after_exit};
 use super::linux::{self, ProcessRef};
-use super::output::{OUTPUT_FLOOD_BYTES, cut_flood};
 use super::ports::PortBook;
-use super::probe::{Target, is_ready};
 use super::record::Record;
 use super::stopping::{STOP_POLL, Stop};
 use super::types::{
@@ -37,12 +35,6 @@ use crate::call::{CallAuthority, CallContext};
 pub(super) const INBOX_MAX: usize = 16;
 /// Distance of probes while a process starts.
 pub(super) const PROBE_STARTING: Duration = Duration::from_millis(100);
-/// So long after its start a process is probed at [`PROBE_STARTING`].
-const STARTING: Duration = Duration::from_secs(120);
-/// Distance of probes of a process that starts slowly or has ceased to answer.
-const PROBE_SLOW: Duration = Duration::from_secs(1);
-/// So many probes in a row fail before a ready process is unready.
-const PROBE_FAILURES_MAX: u32 = 3;
 /// How often the end of an adopted process, which is nobody's child here, is looked for.
 const ADOPTED_POLL: Duration = Duration::from_millis(100);
 /// How often the size of the output is looked at.
@@ -143,11 +135,13 @@ impl Supervisor {
         shared: Arc<Shared>,
         folder: Folder,
         lock: Lock,
-        record: Record,
+        mut record: Record,
     ) -> (Self, Handle) {
+        // That wait was another host's.
+        record.restarting = false;
         let now = Instant::now();
         let (inbox_sender, inbox) = mpsc::channel(INBOX_MAX);
-        let view = watch::Sender::new(view_of(&record, false, false));
+        let view = watch::Sender::new(view_of(&record, false));
         let handle = Handle {
             inbox: inbox_sender,
             view: view.subscribe(),
@@ -257,8 +251,8 @@ impl Supervisor {
     }
 
     fn publish(&self) {
-        let view = view_of(&self.record, self.leader.is_some(), self.restart_at.is_some());
-        self.view.send_replace(view);
+        self.view
+            .send_replace(view_of(&self.record, self.leader.is_some()));
     }
 
     pub(super) fn announce(&self, kind: ChangeKind) {
@@ -319,6 +313,12 @@ impl Supervisor {
         tracing::info!(event = "process.lost", id = %self.record.spec.id);
     }
 
+    /// When the process is started again by itself.
+    pub(super) fn restart_at(&mut self, at: Option<Instant>) {
+        self.restart_at = at;
+        self.record.restarting = at.is_some();
+    }
+
     pub(super) fn grace(&self) -> Duration {
         Duration::from_secs(u64::from(self.record.spec.grace_seconds))
     }
@@ -353,7 +353,7 @@ impl Supervisor {
         });
     }
 
-    async fn exited(&mut self, status: Option<ExitStatus>) {
+    pub(super) async fn exited(&mut self, status: Option<ExitStatus>) {
         self.note_end(status);
         if self.stop.is_some() {
             self.stop_step().await;
@@ -372,90 +372,12 @@ impl Supervisor {
             }
             AfterExit::Restart(wait) => {
                 self.restarts_in_row = self.restarts_in_row.saturating_add(1);
-                self.restart_at = Some(Instant::now() + wait);
+                self.restart_at(Some(Instant::now() + wait));
                 ChangeKind::Exited
             }
         };
         self.save_or_log().await;
         self.announce(kind);
-    }
-
-    async fn probed(&mut self, answer: bool) {
-        if self.leader.is_none() || self.stop.is_some() {
-            return;
-        }
-        let now = Instant::now();
-        if answer {
-            self.probe_failures = 0;
-            self.probe_due = now + Duration::from_secs(u64::from(self.record.spec.readiness.period_seconds));
-            if !self.record.ready {
-                (self.record.ready, self.record.ready_once) = (true, true);
-                self.record.exits_since_ready = 0;
-                self.announce(ChangeKind::Ready);
-                self.save_or_log().await;
-            }
-            return;
-        }
-        self.probe_failures = self.probe_failures.saturating_add(1);
-        let starting = !self.record.ready_once && self.started.elapsed() < STARTING;
-        self.probe_due = now + if starting { PROBE_STARTING } else { PROBE_SLOW };
-        if self.record.ready && self.probe_failures >= PROBE_FAILURES_MAX {
-            self.record.ready = false;
-            self.announce(ChangeKind::Unready);
-            self.save_or_log().await;
-        }
-    }
-
-    async fn tick(&mut self) {
-        let now = Instant::now();
-        if self.stop.is_some() {
-            self.stop_step().await;
-            return;
-        }
-        let Some(leader) = self.leader else {
-            if self.restart_at.is_some_and(|at| at <= now) {
-                self.restart().await;
-            }
-            return;
-        };
-        if self.child.is_none() && !linux::is_alive(leader) {
-            self.exited(None).await;
-            return;
-        }
-        if self.probe_due <= now && self.probes.is_empty() {
-            self.spawn_probe();
-        }
-        if self.output_due <= now {
-            self.output_due = now + OUTPUT_POLL;
-            self.bound_output().await;
-        }
-        if self.family_due <= now {
-            self.family_due = now + FAMILY_POLL;
-            self.known = self.family().await.unwrap_or_default();
-        }
-    }
-
-    fn spawn_probe(&mut self) {
-        let probe = &self.record.spec.readiness;
-        let Some(port) = self.record.ports.iter().find(|port| port.name == probe.port) else {
-            return;
-        };
-        let timeout = Duration::from_secs(u64::from(probe.timeout_seconds));
-        let target = Target {
-            port: port.number,
-            path: probe.path.clone(),
-            timeout,
-        };
-        self.probes.spawn(async move { is_ready(&target).await });
-    }
-
-    async fn bound_output(&self) {
-        let (current, previous) = (self.folder.output(), self.folder.previous_output());
-        match blocking(move || cut_flood(&current, &previous, OUTPUT_FLOOD_BYTES)).await {
-            Ok(true) => tracing::warn!(event = "process.output_cut", id = %self.record.spec.id),
-            Ok(false) => {}
-            Err(error) => tracing::warn!(event = "process.output_not_cut", id = %self.record.spec.id, %error),
-        }
     }
 }
 
@@ -470,9 +392,9 @@ pub(super) fn change_of(view: &View, kind: ChangeKind) -> ProcessChange {
     }
 }
 
-fn view_of(record: &Record, running: bool, restarting: bool) -> View {
-    let status = record.status(running, restarting);
-    let lost = record.wanted && !running && !restarting && !record.held && !record.stopping;
+fn view_of(record: &Record, running: bool) -> View {
+    let status = record.status(running);
+    let lost = record.wanted && !running && !record.restarting && !record.held && !record.stopping;
     View {
         tenant: record.tenant.clone(),
         agent: record.agent.clone(),
