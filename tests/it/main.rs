@@ -12,3 +12,5 @@ mod queue;
 mod tidy;
 #[cfg(test)]
 mod upgrade;
+#[cfg(test)]
+mod work;

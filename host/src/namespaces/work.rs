@@ -34,6 +34,17 @@ struct Target {
 
 /// `namespace.ensure`
 pub(crate) async fn ensure(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> {
+    match make_ready(cx, pass).await {
+        Err(Fault::Permanent { code, data }) => {
+            let (target, _) = load(cx, pass).await?;
+            let failed = Verdict::Fail { code, result: data.map(effect::result_of) };
+            settle(cx, pass, &target, NamespaceStatus::Failed, failed).await
+        }
+        other => other,
+    }
+}
+
+async fn make_ready(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> {
     let (target, namespace) = load(cx, pass).await?;
     if namespace.status != NamespaceStatus::Provisioning {
         return Ok(Verdict::complete("SUPERSEDED_TARGET"));

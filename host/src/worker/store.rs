@@ -17,6 +17,8 @@ pub(crate) struct Deployed {
     pub(crate) reference: RevisionRef,
     /// It served: the deployment ended activated.
     pub(crate) activated: bool,
+    /// It is on its way back, and has not arrived.
+    pub(crate) rolling_back: bool,
     /// Where a failure of it goes back to.
     pub(crate) previous: Option<RevisionId>,
 }
@@ -30,7 +32,8 @@ pub(crate) async fn history(
     let rows = sqlx::query!(
         r#"select r.id, r.revision_number, w.previous_revision_id as "previous_revision_id?",
                   coalesce(w.state = 'succeeded'
-                    and w.reason_code in ('REVISION_ACTIVATED', 'REVISION_ALREADY_ACTIVE'), false) as "activated!"
+                    and w.reason_code in ('REVISION_ACTIVATED', 'REVISION_ALREADY_ACTIVE'), false) as "activated!",
+                  coalesce(w.phase = 'rollback' and w.state in ('queued', 'claimed'), false) as "rolling_back!"
              from occ.agent_revisions r
              left join occ.work w on w.namespace_id = r.namespace_id and w.agent_id = r.agent_id
                                  and w.revision_id = r.id and w.kind = 'revision.reconcile'
@@ -48,6 +51,7 @@ pub(crate) async fn history(
                     number: db::count(row.revision_number)?,
                 },
                 activated: row.activated,
+                rolling_back: row.rolling_back,
                 previous: db::id_opt(row.previous_revision_id.as_deref())?,
             })
         })

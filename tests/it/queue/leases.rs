@@ -35,7 +35,10 @@ async fn heartbeats_keep_a_long_pass() {
             })
         }),
     );
-    eventually("claimed", async || (queue.row("k").await.state == "claimed").then_some(())).await;
+    eventually("claimed", async || {
+        (queue.row("k").await.state == "claimed").then_some(())
+    })
+    .await;
     let other = queue.worker(Script::always(Verdict::fail("STOLEN")));
     let row = queue.until("k", "succeeded").await;
     assert_eq!((row.passes, row.attempt), (1, 1));

@@ -1,0 +1,10 @@
+//! The worker's steps against a compute double, on a real PostgreSQL: lifecycles, rollback, every crash window.
+
+mod compute;
+mod deletion;
+mod deploy;
+mod namespaces;
+mod rollback;
+mod steps;
+mod upkeep;
+mod world;
