@@ -90,6 +90,17 @@ impl Database {
         self.options(role).connect().await.with_context(|| format!("connect to {} as {role}", self.name))
     }
 
+    /// Where the server listens: the path of its socket, else host and port.
+    pub(crate) fn address(&self) -> Result<std::path::PathBuf, (String, u16)> {
+        let port = self.superuser.get_port();
+        let socket = self.superuser.get_socket().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
+        socket.ok_or_else(|| (self.superuser.get_host().to_owned(), port))
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     async fn create(superuser: &PgConnectOptions, clause: &str) -> Result<Self> {
         let name = format!("occ_test_{}", uuid::Uuid::new_v4().simple());
         let mut db = superuser.connect().await.context("connect to the test server")?;

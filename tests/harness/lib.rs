@@ -4,6 +4,7 @@ pub mod database;
 pub mod dev;
 pub mod environment;
 pub mod process;
+pub mod proxy;
 mod server;
 pub mod terminal;
 pub mod wait;

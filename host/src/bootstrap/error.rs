@@ -60,6 +60,9 @@ pub enum Fault {
     /// The work of the first Namespace was not queued.
     #[error("the first Namespace was not queued: {0}")]
     Queue(#[source] occ_queue::QueueError),
+    /// The evidence could not be written.
+    #[error("the audit event was not written: {0}")]
+    Evidence(#[source] crate::error::Error),
     /// A file could not be read or written.
     #[error("{file}: {source}")]
     File {
@@ -135,5 +138,11 @@ impl From<sqlx::Error> for BootstrapError {
 impl From<occ_queue::QueueError> for BootstrapError {
     fn from(error: occ_queue::QueueError) -> Self {
         Self::Failed(Fault::Queue(error))
+    }
+}
+
+impl From<crate::error::Error> for BootstrapError {
+    fn from(error: crate::error::Error) -> Self {
+        Self::Failed(Fault::Evidence(error))
     }
 }

@@ -4,7 +4,7 @@ use argon2::password_hash::PasswordHasher;
 use argon2::{Algorithm, Argon2, Params, Version};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use occ_api::ids::{IdentityId, InstallationId, KeyId, NamespaceId, UserId};
+use occ_api::ids::{AuditId, IdentityId, InstallationId, KeyId, NamespaceId, UserId};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use time::{Duration, OffsetDateTime};
@@ -68,6 +68,10 @@ impl Draw<'_> {
         format!("{prefix}{}", self.ids.uuid())
     }
 
+    pub(super) fn audit_id(&self) -> AuditId {
+        AuditId::from_uuid(self.ids.uuid())
+    }
+
     fn secret(&self) -> String {
         URL_SAFE_NO_PAD.encode(self.ids.bytes::<SECRET_BYTES>())
     }
@@ -85,7 +89,7 @@ pub(super) struct Seed {
     pub(super) principal_binding_id: String,
     pub(super) service_principal_binding_id: String,
     pub(super) namespace_id: NamespaceId,
-    pub(super) audit_ids: [String; 2],
+    pub(super) audit_ids: [AuditId; 2],
     pub(super) email: String,
     pub(super) password_hash: String,
     pub(super) created_at: OffsetDateTime,
@@ -108,7 +112,7 @@ impl Seed {
             principal_binding_id: draw.id("binding_admin_"),
             service_principal_binding_id: draw.id("binding_admin_"),
             namespace_id: NamespaceId::from_uuid(draw.ids.uuid()),
-            audit_ids: [draw.id("aud_"), draw.id("aud_")],
+            audit_ids: [draw.audit_id(), draw.audit_id()],
             email: email.to_owned(),
             password_hash: hash(&password, &draw.ids.bytes::<SALT_BYTES>())?,
             created_at: milliseconds(draw.now),

@@ -60,7 +60,7 @@ pub async fn reissue(config: &BootstrapConfig, request: &Reissue) -> Result<Reis
     }
 
     let draw = Draw { ids: &config.ids, now: config.clock.now() };
-    let (attempt_id, audit_id) = (draw.id("bat_"), draw.id("aud_"));
+    let (attempt_id, audit_id) = (draw.id("bat_"), draw.audit_id());
     let key = NewKey::draw(&draw);
     let owner = IdentityId::parse(&service_principal).map_err(BootstrapError::internal)?;
     let installation_id = InstallationId::parse(&installation.id).map_err(BootstrapError::internal)?;

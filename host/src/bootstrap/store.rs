@@ -3,8 +3,9 @@
 use std::str::FromStr;
 use std::time::Duration;
 
+use occ_api::ids::{AuditId, IdentityId, KeyId};
 use occ_queue::{NewWork, Owner};
-use serde_json::json;
+use serde::Serialize;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{ConnectOptions, Connection, PgConnection};
 use tokio::time::{Instant, sleep};
@@ -12,6 +13,8 @@ use tokio::time::{Instant, sleep};
 use super::error::{BootstrapError, Fault};
 use super::inputs::BootstrapConfig;
 use super::model::{self, Names, NewKey, Seed};
+use crate::audit::{self, EVIDENCE_IDS_MAX, Event, Resource};
+use crate::iam::{Access, Action, Iam};
 use crate::migrate;
 
 /// Longest wait for a bootstrap that runs beside this one.
@@ -181,7 +184,7 @@ pub(super) async fn seed(db: &mut PgConnection, seed: &Seed, key: &NewKey) -> Re
     tx.commit().await.map_err(lost_or_refused)
 }
 
-/// The transaction of a reissued key. Answers the names of the keys that it revoked.
+/// The transaction of a reissued key.
 pub(super) async fn reissue(
     db: &mut PgConnection,
     attempt: &Reissued<'_>,
@@ -202,30 +205,35 @@ pub(super) async fn reissue(
     }
     key_insert(&mut tx, key, attempt.service_principal_id, MAINTENANCE).await?;
     attempt_insert(&mut tx, attempt.attempt_id, "reissue", Some(attempt.request_id), key).await?;
-    let details = json!({"keyId": key.id, "revokedKeyIds": revoked.iter().take(16).collect::<Vec<_>>(),
-                         "revokedCount": revoked.len()});
-    sqlx::query!(
-        "insert into occ.audit_events (id, occurred_at, kind, actor_id, action, resource_kind, resource_id, outcome,
-                                       request_id, actor, details)
-         values ($1, $2, 'bootstrap', $3, 'openclaw.auth.service-keys.reissue', 'service_account', $4, 'success', $5,
-                 '{\"unresolved\": true}', $6)",
-        attempt.audit_id,
-        key.created_at,
-        MAINTENANCE,
-        attempt.service_principal_id,
-        attempt.request_id,
-        details
-    )
-    .execute(&mut *tx)
-    .await?;
+    let details = ReissueDetails {
+        attempt_id: attempt.attempt_id,
+        request_id: attempt.request_id,
+        key_id: &key.id,
+        revoked_key_ids: revoked.iter().take(EVIDENCE_IDS_MAX).map(String::as_str).collect(),
+        revoked_count: revoked.len(),
+    };
+    let resource = Resource::of_installation("service_account", attempt.service_principal_id);
+    let event = Event::bootstrap(MAINTENANCE, "openclaw.auth.service-keys.reissue", resource).details(&details)?;
+    audit::record_at(&mut tx, attempt.audit_id.clone(), key.created_at, event).await?;
     tx.commit().await.map_err(lost_or_refused)
+}
+
+/// Details of the audit event of a reissue.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReissueDetails<'a> {
+    attempt_id: &'a str,
+    request_id: &'a str,
+    key_id: &'a KeyId,
+    revoked_key_ids: Vec<&'a str>,
+    revoked_count: usize,
 }
 
 /// What identifies a reissue.
 pub(super) struct Reissued<'a> {
     pub(super) attempt_id: &'a str,
     pub(super) request_id: &'a str,
-    pub(super) audit_id: &'a str,
+    pub(super) audit_id: &'a AuditId,
     pub(super) service_principal_id: &'a str,
 }
 
@@ -375,48 +383,48 @@ async fn namespace_insert(tx: &mut PgConnection, seed: &Seed) -> Result<(), Boot
     Ok(())
 }
 
-/// Audit rows of the Installation and of its first Namespace, and the Namespace's event.
-async fn evidence_insert(tx: &mut PgConnection, seed: &Seed, key: &NewKey) -> Result<(), sqlx::Error> {
-    let actor = json!({"principalId": seed.principal_id, "issuer": seed.issuer(), "subject": seed.user_id});
-    let evidence = json!({
-        "identityId": seed.principal_id,
-        "groupIds": [],
-        "bindingIds": [seed.principal_binding_id],
-        "roleIds": [seed.role_id],
-        "restrictionIds": [],
-    });
-    let decision = |action: &str, kind: &str| {
-        json!({
-            "authorization": {
-                "principalId": seed.principal_id,
-                "action": action,
-                "resource": {"kind": kind, "id": seed.installation_id},
-            },
-            "reason": "ALLOWED",
-            "evidence": evidence,
-        })
+/// Details of the audit event of a bootstrap; verification finds the first ServicePrincipal by it.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct BootstrapDetails<'a> {
+    attempt_id: &'a str,
+    service_principal_id: &'a IdentityId,
+    key_id: &'a KeyId,
+}
+
+/// Details of the audit event of the first Namespace.
+#[derive(Serialize)]
+struct NamespaceDetails {
+    name: &'static str,
+}
+
+/// Audit rows of the Installation and of its first Namespace, and the Namespace's event. The Namespace is
+/// authorised as any other: by the grants of the principal that it is made for.
+async fn evidence_insert(tx: &mut PgConnection, seed: &Seed, key: &NewKey) -> Result<(), BootstrapError> {
+    let [installation_audit, namespace_audit] = seed.audit_ids.clone();
+    let installation = Access::installation(Action::Administer, &seed.installation_id);
+    let namespace = Access::namespaces(&seed.installation_id);
+    let iam = Iam::default();
+    let administers = iam.holds(tx, &seed.principal_id, &installation).await?;
+    let creates = iam.holds(tx, &seed.principal_id, &namespace).await?;
+    if !administers.allowed || !creates.allowed {
+        return Err(BootstrapError::internal("the seeded role does not let the first administrator in"));
+    }
+    let resource = Resource::of_installation("installation", &seed.installation_id);
+    let details = BootstrapDetails {
+        attempt_id: &seed.attempt_id,
+        service_principal_id: &seed.service_principal_id,
+        key_id: &key.id,
     };
-    let [installation_audit, namespace_audit] = &seed.audit_ids;
-    sqlx::query!(
-        "insert into occ.audit_events (id, occurred_at, kind, actor_id, action, namespace_id, resource_kind,
-                                       resource_id, outcome, actor, decision, details)
-         values
-           ($1, $3, 'bootstrap', $4, 'openclaw.installation.bootstrap', null, 'installation', $5, 'success', $7, $8, $10),
-           ($2, $3, 'mutation', $4, 'openclaw.namespaces.create', $6, 'namespace', $6, 'success', $7, $9, $11)",
-        installation_audit,
-        namespace_audit,
-        seed.created_at,
-        seed.principal_id.as_str(),
-        seed.installation_id.as_str(),
-        seed.namespace_id.as_str(),
-        actor,
-        decision("administer", "installation"),
-        decision("create", "namespace"),
-        json!({"attemptId": seed.attempt_id, "servicePrincipalId": seed.service_principal_id, "keyId": key.id}),
-        json!({"name": Names::NAMESPACE})
-    )
-    .execute(&mut *tx)
-    .await?;
+    let event = Event::bootstrap(&seed.principal_id, "openclaw.installation.bootstrap", resource)
+        .decided(&installation, &administers)
+        .details(&details)?;
+    audit::record_at(tx, installation_audit, seed.created_at, event).await?;
+    let resource = Resource::in_namespace("namespace", &seed.namespace_id, &seed.namespace_id);
+    let event = Event::bootstrap(&seed.principal_id, "openclaw.namespaces.create", resource)
+        .decided(&namespace, &creates)
+        .details(&NamespaceDetails { name: Names::NAMESPACE })?;
+    audit::record_at(tx, namespace_audit, seed.created_at, event).await?;
     sqlx::query!(
         "insert into occ.events (occurred_at, namespace_id, kind, resource_kind, resource_id)
          values ($1, $2, 'namespace.created', 'namespace', $2)",
@@ -424,6 +432,6 @@ async fn evidence_insert(tx: &mut PgConnection, seed: &Seed, key: &NewKey) -> Re
         seed.namespace_id.as_str()
     )
     .execute(tx)
-    .await
-    .map(drop)
+    .await?;
+    Ok(())
 }

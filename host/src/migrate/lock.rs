@@ -6,6 +6,7 @@ use sqlx::PgConnection;
 use tokio::time::{Instant, sleep};
 
 use super::error::{MigrateError, Reason};
+use super::verify::scalar;
 
 /// Time between two tries.
 const TRY_EVERY: Duration = Duration::from_millis(250);
@@ -34,18 +35,18 @@ pub(super) async fn take(db: &mut PgConnection, wait: Duration) -> Result<(), Mi
 }
 
 async fn try_take(db: &mut PgConnection) -> Result<bool, MigrateError> {
-    Ok(sqlx::query_scalar("select pg_catalog.pg_try_advisory_lock(5194563, 1)").fetch_one(db).await?)
+    scalar(db, "select pg_catalog.pg_try_advisory_lock(5194563, 1)").await
 }
 
 async fn backend(db: &mut PgConnection) -> Result<i32, MigrateError> {
-    Ok(sqlx::query_scalar("select pg_catalog.pg_backend_pid()").fetch_one(db).await?)
+    scalar(db, "select pg_catalog.pg_backend_pid()").await
 }
 
 /// Server process that holds the lock. A lock on two integers has `objsubid` 2.
 async fn holder(db: &mut PgConnection) -> Result<Option<i32>, MigrateError> {
     let statement = "
-        select pid from pg_catalog.pg_locks
+        select max(pid) from pg_catalog.pg_locks
          where locktype = 'advisory' and granted and classid = 5194563 and objid = 1 and objsubid = 2
            and database = (select oid from pg_catalog.pg_database where datname = pg_catalog.current_database())";
-    Ok(sqlx::query_scalar(statement).fetch_optional(db).await?)
+    scalar(db, statement).await
 }

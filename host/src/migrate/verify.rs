@@ -1,6 +1,6 @@
 //! Steps 2 and 7: is this a server, and a history, that this binary may go on from.
 
-use sqlx::PgConnection;
+use sqlx::{Decode, PgConnection, Postgres, Row, Type};
 
 use super::error::{MigrateError, Reason};
 use super::ledger::Receipt;
@@ -19,27 +19,33 @@ pub(super) async fn bound_statements(db: &mut PgConnection) -> Result<(), Migrat
     Ok(())
 }
 
+/// One value by the simple protocol: a pooler may give each statement another server process, and then a
+/// prepared one would fail before the verifier can say what is wrong.
+pub(super) async fn scalar<T>(db: &mut PgConnection, statement: &'static str) -> Result<T, MigrateError>
+where
+    T: for<'row> Decode<'row, Postgres> + Type<Postgres>,
+{
+    Ok(sqlx::raw_sql(statement).fetch_one(db).await?.try_get(0)?)
+}
+
 /// Step 2. Answers the server's major version.
 ///
 /// # Errors
 /// `server-unsupported`, `server-read-only`.
 pub(super) async fn server(db: &mut PgConnection) -> Result<i32, MigrateError> {
-    let version: i32 =
-        sqlx::query_scalar("select current_setting('server_version_num')::integer").fetch_one(&mut *db).await?;
+    let version: i32 = scalar(db, "select current_setting('server_version_num')::integer").await?;
     let major = version / VERSION_NUM_PER_MAJOR;
     if major < SERVER_MAJOR_MIN {
         let text = format!("the server is PostgreSQL {major}; {SERVER_MAJOR_MIN} or newer is needed");
         return Err(MigrateError::refused(Reason::ServerUnsupported, text));
     }
-    let encoding: String = sqlx::query_scalar("select current_setting('server_encoding')").fetch_one(&mut *db).await?;
+    let encoding: String = scalar(db, "select current_setting('server_encoding')").await?;
     if encoding != "UTF8" {
         let text = format!("the database's encoding is {encoding}; create it with encoding UTF8");
         return Err(MigrateError::refused(Reason::ServerUnsupported, text));
     }
     let read_only: bool =
-        sqlx::query_scalar("select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean")
-            .fetch_one(&mut *db)
-            .await?;
+        scalar(db, "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean").await?;
     if read_only {
         let text = "the server accepts no writes (a standby, or read only by its settings); point the URL at the primary";
         return Err(MigrateError::refused(Reason::ServerReadOnly, text));

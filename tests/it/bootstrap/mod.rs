@@ -9,6 +9,7 @@ use occ_host::clock::Clock;
 use occ_host::config::Secret;
 use occ_host::ids::Ids;
 use occ_tests::database::Database;
+use occ_tests::proxy::{Manner, Proxy};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, PgConnection};
@@ -128,8 +129,8 @@ impl Scene {
             ("namespaces where name = 'default' and status = 'provisioning'", 1),
             ("work where kind = 'namespace.ensure' and state = 'queued' and deadline_at is not null", 1),
             ("work_lane where due_at is not null", 1),
-            ("audit_events where kind = 'bootstrap'", 1),
-            ("audit_events where action = 'openclaw.namespaces.create'", 1),
+            ("audit_events where action = 'openclaw.installation.bootstrap' and kind = 'bootstrap'", 1),
+            ("audit_events where action = 'openclaw.namespaces.create' and decision->>'action' = 'create'", 1),
             ("events where kind = 'namespace.created'", 1),
         ] {
             assert_eq!(self.count(what).await, expected, "{what}");
@@ -270,6 +271,17 @@ async fn a_database_that_nobody_migrated_is_refused() {
     let error = bootstrap::run(&config).await.unwrap_err();
     assert_eq!((error.code(), error.exit_status()), ("PERSISTENCE_UNAVAILABLE", 1), "{error}");
     assert_eq!(scene.names(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_to_commit_is_found_out() {
+    let mut scene = Scene::new().await;
+    let proxy = Proxy::start(&scene.database, Manner::Direct).await.unwrap();
+    proxy.cut_commit(1);
+    scene.config.database_url = Secret::new(proxy.url("occ_app"));
+    assert_eq!(scene.run().await, Outcome::Bootstrapped);
+    assert!(proxy.has_cut());
+    scene.is_whole().await;
 }
 
 fn request(id: &str) -> Reissue {

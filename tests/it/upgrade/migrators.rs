@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use occ_host::migrate::{self, MigrateConfig, Source};
+use occ_host::migrate::{self, MigrateConfig, Reason, Source};
 use occ_tests::database::Database;
+use occ_tests::proxy::{Manner, Proxy};
 
 use super::execute;
 
@@ -77,16 +78,14 @@ async fn a_connection_that_breaks_is_replaced_and_no_file_runs_twice() {
     });
     // Cut it off once it has written something.
     let mut superuser = database.connect("postgres").await.unwrap();
-    loop {
+    occ_tests::wait::eventually("the ledger is there", async || {
         let begun: bool = sqlx::query_scalar("select to_regclass('occ_migrations.receipts') is not null")
-            .fetch_one(&mut superuser)
+            .fetch_one(&mut database.connect("postgres").await.unwrap())
             .await
             .unwrap();
-        if begun || runs.is_empty() {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
+        begun.then_some(()).ok_or_else(|| "it is not".to_owned())
+    })
+    .await;
     let cut = "select pg_terminate_backend(pid) from pg_stat_activity
         where datname = current_database() and application_name like 'occ-migrate/%'";
     execute(&mut superuser, cut).await.unwrap();
@@ -95,4 +94,29 @@ async fn a_connection_that_breaks_is_replaced_and_no_file_runs_twice() {
     let receipts: i64 =
         sqlx::query_scalar("select count(*) from occ_migrations.receipts").fetch_one(&mut superuser).await.unwrap();
     assert_eq!(usize::try_from(receipts).unwrap(), all);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_answer_to_commit_runs_no_file_twice() {
+    let database = Database::empty().await.unwrap();
+    let proxy = Proxy::start(&database, Manner::Direct).await.unwrap();
+    proxy.cut_commit(3);
+    let done = migrate::run(&MigrateConfig::new(proxy.url("occ_migrator"))).await.unwrap();
+    assert!(proxy.has_cut());
+    let names: Vec<String> = Source::embedded().files().iter().map(|file| file.name.clone()).collect();
+    assert_eq!(done.applied, names);
+    let mut db = database.connect("occ_migrator").await.unwrap();
+    let receipts: i64 = sqlx::query_scalar("select count(*) from occ_migrations.receipts").fetch_one(&mut db).await.unwrap();
+    assert_eq!(usize::try_from(receipts).unwrap(), names.len());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_pooler_is_refused() {
+    let database = Database::empty().await.unwrap();
+    let proxy = Proxy::start(&database, Manner::Pooled).await.unwrap();
+    let error = migrate::run(&MigrateConfig::new(proxy.url("occ_migrator"))).await.unwrap_err();
+    assert_eq!((error.reason(), error.exit_status()), (Some(Reason::ConnectionPooled), 3), "{error}");
+    let mut db = database.connect("occ_migrator").await.unwrap();
+    let untouched: bool = sqlx::query_scalar("select to_regnamespace('occ_migrations') is null").fetch_one(&mut db).await.unwrap();
+    assert!(untouched);
 }
