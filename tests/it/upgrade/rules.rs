@@ -293,3 +293,31 @@ async fn a_lane_has_one_claim() {
     assert_eq!(refusal.sqlstate, "23505");
     assert!(refusal.message.contains("work_one_claim_per_lane"), "{refusal:?}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_removals_at_once_that_leave_nobody_one_is_refused() {
+    let database = Database::new().await.unwrap();
+    let mut owner = database.connect("occ_migrator").await.unwrap();
+    tenants(&mut owner).await;
+    let second = "insert into occ.iam_identities (id, kind) values ('{spn3}', 'service_principal');
+        insert into occ.iam_bindings (id, role_id, identity_id, created_by) values ('{binding3}', '{role}', '{spn3}', 'x')";
+    execute(&mut owner, &filled(second)).await.unwrap();
+
+    let mut sessions = Vec::new();
+    for binding in ["{binding}", "{binding3}"] {
+        let mut app = database.connect("occ_app").await.unwrap();
+        let removal = filled(&format!("begin; delete from occ.iam_bindings where id = '{binding}'"));
+        execute(&mut app, &removal).await.unwrap();
+        sessions.push(app);
+    }
+    let mut commits = tokio::task::JoinSet::new();
+    for mut app in sessions {
+        commits.spawn(async move { execute(&mut app, "commit").await });
+    }
+    let said: Vec<_> = commits.join_all().await;
+    let refused: Vec<_> = said.into_iter().filter_map(Result::err).collect();
+    assert_eq!(refused.len(), 1, "{refused:?}");
+    assert_eq!(refused[0].sqlstate, "55000");
+    let left: i64 = sqlx::query_scalar("select count(*) from occ.iam_bindings").fetch_one(&mut owner).await.unwrap();
+    assert_eq!(left, 1);
+}
