@@ -14,6 +14,7 @@ pub(crate) mod effect;
 pub(crate) mod evidence;
 pub(crate) mod guard;
 pub mod injector;
+pub mod metrics;
 pub(crate) mod store;
 
 use std::fmt;
@@ -96,10 +97,10 @@ impl Health {
         self.stats.progress_age() <= self.progress_max
     }
 
-    /// Counters of the queue.
+    /// Counters of the queue, for [`metrics::register`].
     #[must_use]
-    pub fn stats(&self) -> &Stats {
-        &self.stats
+    pub fn stats(&self) -> Arc<Stats> {
+        Arc::clone(&self.stats)
     }
 }
 

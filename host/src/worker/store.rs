@@ -94,9 +94,17 @@ pub(crate) async fn agent_finalize(
 /// Ends a locked, empty Namespace: its policy goes, its row stays as a tombstone.
 pub(crate) async fn namespace_bury(conn: &mut PgConnection, scope: &Scope, at: OffsetDateTime) -> Result<()> {
     let id = scope.namespace()?.as_str();
-    sqlx::query!("delete from occ.iam_bindings where namespace_id = $1", id)
-        .execute(&mut *conn)
-        .await?;
+    // A binding outside the Namespace may still name a subject or a Role of it.
+    sqlx::query!(
+        "delete from occ.iam_bindings b
+          where b.namespace_id = $1
+             or b.identity_id in (select i.id from occ.iam_identities i where i.namespace_id = $1)
+             or b.group_id in (select g.id from occ.iam_groups g where g.namespace_id = $1)
+             or b.role_id in (select r.id from occ.iam_roles r where r.namespace_id = $1)",
+        id
+    )
+    .execute(&mut *conn)
+    .await?;
     sqlx::query!("delete from occ.iam_restrictions where namespace_id = $1", id)
         .execute(&mut *conn)
         .await?;
@@ -271,4 +279,30 @@ pub(crate) async fn run_put(
     .execute(conn)
     .await?;
     Ok(())
+}
+
+/// Agents by what they shall do, for metrics.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Fleet {
+    pub(crate) running: i64,
+    pub(crate) stopped: i64,
+    pub(crate) deleting: i64,
+    /// Running, and not ready at the last look.
+    pub(crate) degraded: i64,
+}
+
+/// Counts Agents.
+pub(crate) async fn fleet(conn: &mut PgConnection) -> Result<Fleet> {
+    let fleet = sqlx::query_as!(
+        Fleet,
+        r#"select count(*) filter (where a.status = 'active' and a.desired_runtime_state = 'running') as "running!",
+                  count(*) filter (where a.status = 'active' and a.desired_runtime_state = 'stopped') as "stopped!",
+                  count(*) filter (where a.status = 'deleting') as "deleting!",
+                  count(*) filter (where a.status = 'active' and a.desired_runtime_state = 'running'
+                    and o.revision_id = a.active_revision_id and not o.ready) as "degraded!"
+             from occ.agents a left join occ.agent_observations o on o.agent_id = a.id"#
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(fleet)
 }
