@@ -32,7 +32,7 @@ impl Command {
         let config = match config(environment) {
             Ok(config) => config,
             Err(problems) => {
-                tracing::error!(code = problems.code, message = %problems, "installation.bootstrap-failed");
+                tracing::error!(code = problems.code, cause = %problems, "installation.bootstrap-failed");
                 return ExitCode::from(EXIT_USAGE);
             }
         };
@@ -50,7 +50,7 @@ impl Command {
 }
 
 fn failed(error: &BootstrapError) -> ExitCode {
-    tracing::error!(code = error.code(), message = %error, "installation.bootstrap-failed");
+    tracing::error!(code = error.code(), cause = %error, "installation.bootstrap-failed");
     ExitCode::from(error.exit_status())
 }
 

@@ -36,7 +36,7 @@ impl Command {
             Ok(Some(url)) => url,
             Ok(None) => return ExitCode::from(EXIT_USAGE),
             Err(problems) => {
-                tracing::error!(code = problems.code, message = %problems, "migration.failed");
+                tracing::error!(code = problems.code, cause = %problems, "migration.failed");
                 return ExitCode::from(EXIT_USAGE);
             }
         };
@@ -44,7 +44,7 @@ impl Command {
             Ok(code) => code,
             Err(error) => {
                 let reason = error.reason().map(super::Reason::as_str);
-                tracing::error!(code = error.code(), reason, message = %error, "migration.failed");
+                tracing::error!(code = error.code(), reason, cause = %error, "migration.failed");
                 ExitCode::from(error.exit_status())
             }
         }

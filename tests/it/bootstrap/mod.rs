@@ -1,5 +1,7 @@
 //! Bootstrap on a real database: fresh, again, and cut off at every step.
 
+mod command;
+
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

@@ -1,6 +1,7 @@
 //! The schema as it stands: who may do what, what no statement may do, and how a database comes to it.
 
 mod catalog;
+mod command;
 mod deletion;
 mod fixture;
 mod grants;
