@@ -105,7 +105,9 @@ impl Auth {
     fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
         match self {
             Self::Runtime => Some(HarnessAuth::Runtime),
-            Self::ApiKey(secret) => Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, secret) }),
+            Self::ApiKey(secret) => Some(HarnessAuth::ApiKey {
+                source: secrets::reference(namespace, secret),
+            }),
             Self::Unset | Self::Unreadable => None,
         }
     }
@@ -125,7 +127,8 @@ impl Agent {
             backend_id: None,
             harness_auth: self.draft.auth.to_wire(&self.namespace),
             execution_mode: self.draft.execution_mode,
-            rollback_policy: (self.draft.rollback_policy == RollbackPolicy::Manual).then_some(RollbackPolicy::Manual),
+            rollback_policy: (self.draft.rollback_policy == RollbackPolicy::Manual)
+                .then_some(RollbackPolicy::Manual),
             desired_runtime_state: self.desired,
             active_revision_id: self.active_revision.clone(),
             status: self.status,

@@ -38,7 +38,10 @@ impl TryFrom<Row> for Agent {
             draft: Draft {
                 configuration: db::id(&row.configuration_id)?,
                 execution_mode: db::word(&row.execution_mode)?,
-                auth: Auth::from_columns(row.harness_method.as_deref(), db::id_opt(row.harness_secret_id.as_deref())?),
+                auth: Auth::from_columns(
+                    row.harness_method.as_deref(),
+                    db::id_opt(row.harness_secret_id.as_deref())?,
+                ),
                 rollback_policy: db::word(&row.rollback_policy)?,
             },
             principal: db::id(&row.service_principal_id)?,
@@ -214,7 +217,12 @@ pub(super) async fn running_set(
 }
 
 /// A locked Agent shall not run.
-pub(super) async fn stopped_set(tx: &mut PgConnection, scope: &Scope, id: &AgentId, at: OffsetDateTime) -> Result<()> {
+pub(super) async fn stopped_set(
+    tx: &mut PgConnection,
+    scope: &Scope,
+    id: &AgentId,
+    at: OffsetDateTime,
+) -> Result<()> {
     sqlx::query!(
         "update occ.agents set desired_runtime_state = 'stopped', updated_at = $3 where namespace_id = $1 and id = $2",
         scope.namespace()?.as_str(),
@@ -227,7 +235,12 @@ pub(super) async fn stopped_set(tx: &mut PgConnection, scope: &Scope, id: &Agent
 }
 
 /// A locked Agent is being deleted. The status is something that callers edit: the version moves.
-pub(super) async fn deleting_set(tx: &mut PgConnection, scope: &Scope, id: &AgentId, at: OffsetDateTime) -> Result<()> {
+pub(super) async fn deleting_set(
+    tx: &mut PgConnection,
+    scope: &Scope,
+    id: &AgentId,
+    at: OffsetDateTime,
+) -> Result<()> {
     sqlx::query!(
         "update occ.agents set status = 'deleting', desired_runtime_state = 'stopped', version = version + 1,
                 updated_at = $3

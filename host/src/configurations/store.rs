@@ -63,7 +63,10 @@ pub(super) async fn bindings_insert(
     bindings: &BTreeMap<String, SecretId>,
 ) -> Result<()> {
     let names: Vec<String> = bindings.keys().cloned().collect();
-    let secrets: Vec<String> = bindings.values().map(|secret| secret.as_str().to_owned()).collect();
+    let secrets: Vec<String> = bindings
+        .values()
+        .map(|secret| secret.as_str().to_owned())
+        .collect();
     sqlx::query!(
         "insert into occ.configuration_secret_bindings (namespace_id, configuration_id, env_name, secret_id)
          select $1, $2, bound.env_name, bound.secret_id from unnest($3::text[], $4::text[]) as bound (env_name, secret_id)",
@@ -78,7 +81,11 @@ pub(super) async fn bindings_insert(
 }
 
 /// Removes every binding of a Configuration.
-pub(super) async fn bindings_delete(tx: &mut PgConnection, scope: &Scope, id: &ConfigurationId) -> Result<()> {
+pub(super) async fn bindings_delete(
+    tx: &mut PgConnection,
+    scope: &Scope,
+    id: &ConfigurationId,
+) -> Result<()> {
     sqlx::query!(
         "delete from occ.configuration_secret_bindings where namespace_id = $1 and configuration_id = $2",
         scope.namespace()?.as_str(),
@@ -160,7 +167,9 @@ async fn bindings_get(
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter().map(|row| Ok((row.env_name, db::id(&row.secret_id)?))).collect()
+    rows.into_iter()
+        .map(|row| Ok((row.env_name, db::id(&row.secret_id)?)))
+        .collect()
 }
 
 /// Configurations that the caller may read, oldest first, without their documents.

@@ -80,11 +80,17 @@ impl Deployment {
     /// Does it not change by itself any more?
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(self.status(), DeploymentStatus::Succeeded | DeploymentStatus::Failed)
+        matches!(
+            self.status(),
+            DeploymentStatus::Succeeded | DeploymentStatus::Failed
+        )
     }
 
     fn activated(&self) -> bool {
-        matches!(self.code.as_deref(), Some("REVISION_ACTIVATED" | "REVISION_ALREADY_ACTIVE"))
+        matches!(
+            self.code.as_deref(),
+            Some("REVISION_ACTIVATED" | "REVISION_ALREADY_ACTIVE")
+        )
     }
 }
 
@@ -108,19 +114,35 @@ impl Deployment {
     fn progress(&self, status: DeploymentStatus) -> types::DeploymentProgress {
         types::DeploymentProgress {
             last_attempt: self.last_attempt_at.map(|at| {
-                let code = self.code.as_deref().filter(|code| reason::find(code).is_some()).unwrap_or(UNDECLARED);
-                types::DeploymentAttempt { at: Timestamp::from(at), code: code.to_owned(), message: text(code) }
+                let code = self
+                    .code
+                    .as_deref()
+                    .filter(|code| reason::find(code).is_some())
+                    .unwrap_or(UNDECLARED);
+                types::DeploymentAttempt {
+                    at: Timestamp::from(at),
+                    code: code.to_owned(),
+                    message: text(code),
+                }
             }),
-            next_attempt_at: (status == DeploymentStatus::Queued).then(|| Timestamp::from(self.next_attempt_at)),
+            next_attempt_at: (status == DeploymentStatus::Queued)
+                .then(|| Timestamp::from(self.next_attempt_at)),
         }
     }
 
     fn error(&self) -> types::DeploymentError {
         let code = self.code.as_deref().unwrap_or(UNDECLARED);
-        types::DeploymentError { code: code.to_owned(), message: text(code), data: self.result.clone() }
+        types::DeploymentError {
+            code: code.to_owned(),
+            message: text(code),
+            data: self.result.clone(),
+        }
     }
 }
 
 fn text(code: &str) -> String {
-    reason::find(code).map_or_else(|| "The deployment ended with a code of its plugin.".to_owned(), |known| known.text.to_owned())
+    reason::find(code).map_or_else(
+        || "The deployment ended with a code of its plugin.".to_owned(),
+        |known| known.text.to_owned(),
+    )
 }

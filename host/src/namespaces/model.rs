@@ -77,7 +77,10 @@ impl Namespace {
     /// May new Configurations, Agents and policy be made in it?
     #[must_use]
     pub fn accepts_contents(&self) -> bool {
-        matches!(self.status, NamespaceStatus::Provisioning | NamespaceStatus::Ready)
+        matches!(
+            self.status,
+            NamespaceStatus::Provisioning | NamespaceStatus::Ready
+        )
     }
 
     /// Does anything still change by itself?
@@ -130,11 +133,16 @@ pub(crate) fn not_empty_message(contents: &[Content]) -> String {
     }
     let total: u64 = contents.iter().map(|content| content.count).sum();
     let mut named = 0_u64;
-    let rounds = contents.iter().map(|content| content.ids.len()).max().unwrap_or(0);
+    let rounds = contents
+        .iter()
+        .map(|content| content.ids.len())
+        .max()
+        .unwrap_or(0);
     'named: for round in 0..rounds {
         for id in contents.iter().filter_map(|content| content.ids.get(round)) {
             let separator = if named == 0 { ": " } else { ", " };
-            if text.chars().count() + separator.len() + id.len() + MORE_CODE_POINTS > MESSAGE_CODE_POINTS_MAX {
+            if text.chars().count() + separator.len() + id.len() + MORE_CODE_POINTS > MESSAGE_CODE_POINTS_MAX
+            {
                 break 'named;
             }
             text.push_str(separator);
@@ -157,7 +165,9 @@ mod tests {
     use super::*;
 
     fn content(kind: ContentKind, count: u64, ids: usize) -> Content {
-        let ids = (0..ids).map(|n| format!("agt_00000000-0000-4000-8000-{n:012}")).collect();
+        let ids = (0..ids)
+            .map(|n| format!("agt_00000000-0000-4000-8000-{n:012}"))
+            .collect();
         Content { kind, count, ids }
     }
 
@@ -168,7 +178,10 @@ mod tests {
             content(ContentKind::Configuration, 2, 2),
             content(ContentKind::Secret, 1, 0),
         ]);
-        assert!(text.starts_with("The Namespace is not empty: 900 Agents, 2 Configurations, 1 Secrets: agt_"), "{text}");
+        assert!(
+            text.starts_with("The Namespace is not empty: 900 Agents, 2 Configurations, 1 Secrets: agt_"),
+            "{text}"
+        );
         assert!(text.ends_with(" and 900 more."), "{text}");
         assert!(text.chars().count() <= MESSAGE_CODE_POINTS_MAX, "{text}");
     }

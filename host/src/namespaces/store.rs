@@ -63,9 +63,10 @@ pub(super) async fn name_is_tombstone(tx: &mut PgConnection, name: &str) -> Resu
 
 /// How many Namespaces live.
 pub(super) async fn namespace_count(tx: &mut PgConnection) -> Result<u64> {
-    let count = sqlx::query_scalar!(r#"select count(*) as "count!" from occ.namespaces where deleted_at is null"#)
-        .fetch_one(tx)
-        .await?;
+    let count =
+        sqlx::query_scalar!(r#"select count(*) as "count!" from occ.namespaces where deleted_at is null"#)
+            .fetch_one(tx)
+            .await?;
     db::count(count)
 }
 
@@ -98,7 +99,10 @@ pub(super) async fn namespace_lock(tx: &mut PgConnection, id: &NamespaceId) -> R
 }
 
 /// Locks a live Namespace so that its status stays; others may hold it the same way.
-pub(super) async fn namespace_lock_shared(tx: &mut PgConnection, id: &NamespaceId) -> Result<Option<Namespace>> {
+pub(super) async fn namespace_lock_shared(
+    tx: &mut PgConnection,
+    id: &NamespaceId,
+) -> Result<Option<Namespace>> {
     sqlx::query_as!(
         Row,
         "select id, name, existing_namespace, status, created_at from occ.namespaces
@@ -181,7 +185,11 @@ pub(super) async fn contents(tx: &mut PgConnection, scope: &Scope) -> Result<Vec
                 "configuration" => ContentKind::Configuration,
                 _ => ContentKind::Secret,
             };
-            Ok(Content { kind, count: db::count(row.count)?, ids: row.ids })
+            Ok(Content {
+                kind,
+                count: db::count(row.count)?,
+                ids: row.ids,
+            })
         })
         .collect()
 }

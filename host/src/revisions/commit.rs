@@ -32,13 +32,19 @@ struct Details<'a> {
 /// until it is destroyed. Making them takes read and operate on the Agent.
 pub(super) async fn ensure_credentials(app: &App, rq: &Request, ask: &Ask, decided: &Decided) -> Result<()> {
     let names = model::generated_names(&decided.snapshot.plan);
-    let missing = app.secrets.generated_missing(&ask.namespace, &ask.agent, &names).await?;
+    let missing = app
+        .secrets
+        .generated_missing(&ask.namespace, &ask.agent, &names)
+        .await?;
     if missing.is_empty() {
         return Ok(());
     }
-    let needs = [Action::Read, Action::Operate].map(|action| Access::item(action, Kind::Agent, &ask.namespace, &ask.agent));
+    let needs = [Action::Read, Action::Operate]
+        .map(|action| Access::item(action, Kind::Agent, &ask.namespace, &ask.agent));
     app.iam.require_all(app, &rq.caller, &needs).await?;
-    app.secrets.ensure_generated(&ask.namespace, &ask.agent, &missing).await
+    app.secrets
+        .ensure_generated(&ask.namespace, &ask.agent, &missing)
+        .await
 }
 
 /// The one transaction: lock, compare, decide again, write. `None` when an input changed since it
@@ -59,7 +65,15 @@ pub(super) async fn commit(
         return Ok(None);
     }
     let snapshot = &decided.snapshot;
-    freeze::demand_principal(&mut tx, app, rq, &agent, snapshot.harness_auth.as_ref(), &snapshot.secret_bindings).await?;
+    freeze::demand_principal(
+        &mut tx,
+        app,
+        rq,
+        &agent,
+        snapshot.harness_auth.as_ref(),
+        &snapshot.secret_bindings,
+    )
+    .await?;
     demand_room(&mut tx, &scope, &agent, app.config.limits.revisions_per_agent).await?;
     let revision = Revision {
         id: RevisionId::from_uuid(app.ids.uuid()),
@@ -96,18 +110,27 @@ async fn unchanged(tx: &mut Tx, scope: &Scope, agent: &Agent, decided: &Decided)
     }
     let ids = decided.secrets.iter().map(|secret| secret.id.clone()).collect();
     let now = secrets::lock_shared(tx, scope, &ids).await?;
-    Ok(now.iter().map(|secret| &secret.backend_uid).eq(decided.secrets.iter().map(|secret| &secret.backend_uid)))
+    Ok(now
+        .iter()
+        .map(|secret| &secret.backend_uid)
+        .eq(decided.secrets.iter().map(|secret| &secret.backend_uid)))
 }
 
 async fn demand_room(tx: &mut Tx, scope: &Scope, agent: &Agent, revisions_max: u32) -> Result<()> {
     if store::revision_count(tx, scope, &agent.id).await? < u64::from(revisions_max) {
         return Ok(());
     }
-    Err(Error::conflict(format!("The Agent holds its limit of {revisions_max} revisions.")))
+    Err(Error::conflict(format!(
+        "The Agent holds its limit of {revisions_max} revisions."
+    )))
 }
 
 fn work_of(app: &App, rq: &Request, revision: &Revision) -> NewWork {
-    let owner = Owner::revision(revision.namespace.as_str(), revision.agent.as_str(), revision.id.as_str());
+    let owner = Owner::revision(
+        revision.namespace.as_str(),
+        revision.agent.as_str(),
+        revision.id.as_str(),
+    );
     let key = format!("agent_revision:{}:reconcile", revision.id);
     NewWork::user(key, "revision.reconcile", owner, rq.caller.identity.as_str()).deadline(app.convergence)
 }
@@ -129,5 +152,7 @@ fn event_of(rq: &Request, scope: &Scope, revision: &Revision) -> Result<Event> {
 
 /// The refusal after the last try.
 pub(super) fn inputs_moved() -> Error {
-    Error::conflict("The Agent, its Configuration or its Secrets changed while the deploy was decided: try again.")
+    Error::conflict(
+        "The Agent, its Configuration or its Secrets changed while the deploy was decided: try again.",
+    )
 }

@@ -25,6 +25,13 @@ use crate::iam::Scope;
 ///
 /// # Errors
 /// `NOT_FOUND`.
-pub async fn get(conn: &mut PgConnection, scope: &Scope, agent: &AgentId, id: &RevisionId) -> Result<Revision> {
-    store::revision_get(conn, scope, agent, id).await?.ok_or_else(Error::not_found)
+pub async fn get(
+    conn: &mut PgConnection,
+    scope: &Scope,
+    agent: &AgentId,
+    id: &RevisionId,
+) -> Result<Revision> {
+    store::revision_get(conn, scope, agent, id)
+        .await?
+        .ok_or_else(Error::not_found)
 }

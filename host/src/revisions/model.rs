@@ -93,7 +93,11 @@ pub struct PluginIdentity {
 
 impl From<&driver::PluginIdentity> for PluginIdentity {
     fn from(loaded: &driver::PluginIdentity) -> Self {
-        Self { id: loaded.id.clone(), version: loaded.version.to_string(), digest: loaded.digest.clone() }
+        Self {
+            id: loaded.id.clone(),
+            version: loaded.version.to_string(),
+            digest: loaded.digest.clone(),
+        }
     }
 }
 
@@ -162,7 +166,11 @@ impl Snapshot {
 /// Secrets named by an authentication and by bindings.
 #[must_use]
 pub fn secret_ids(auth: Option<&FrozenAuth>, bindings: &BTreeMap<String, SecretId>) -> BTreeSet<SecretId> {
-    bindings.values().cloned().chain(auth.and_then(|auth| auth.secret_id.clone())).collect()
+    bindings
+        .values()
+        .cloned()
+        .chain(auth.and_then(|auth| auth.secret_id.clone()))
+        .collect()
 }
 
 /// Names of the generated credentials that the plan uses, such as `gateway-password`.
@@ -186,7 +194,9 @@ pub fn foreign_secret(plan: &Plan, allowed: &BTreeSet<SecretId>) -> Option<Strin
 }
 
 fn env_values(plan: &Plan) -> impl Iterator<Item = &EnvValue> {
-    plan.containers.iter().flat_map(|container| container.env.iter().map(|var| &var.value))
+    plan.containers
+        .iter()
+        .flat_map(|container| container.env.iter().map(|var| &var.value))
 }
 
 /// `sha256:` over the canonical JSON of a value: keys sorted, no white space.
@@ -211,7 +221,10 @@ fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
         Value::Object(members) => {
-            let ordered: BTreeMap<String, Value> = members.into_iter().map(|(key, item)| (key, sorted(item))).collect();
+            let ordered: BTreeMap<String, Value> = members
+                .into_iter()
+                .map(|(key, item)| (key, sorted(item)))
+                .collect();
             Value::Object(ordered.into_iter().collect())
         }
         scalar => scalar,
@@ -222,11 +235,18 @@ fn sorted(value: Value) -> Value {
 /// `/values/…`, `/mode` becomes `/executionMode`. Messages of plugins never reach a client.
 #[must_use]
 pub fn field_errors(problems: &[SettingProblem]) -> Vec<FieldError> {
-    problems.iter().map(|problem| FieldError::new(api_pointer(&problem.path), FieldCode::InvalidValue)).collect()
+    problems
+        .iter()
+        .map(|problem| FieldError::new(api_pointer(&problem.path), FieldCode::InvalidValue))
+        .collect()
 }
 
 fn api_pointer(path: &str) -> String {
-    for (from, to) in [("/configuration", "/values"), ("/mode", "/executionMode"), ("/auth", "/harnessAuth")] {
+    for (from, to) in [
+        ("/configuration", "/values"),
+        ("/mode", "/executionMode"),
+        ("/auth", "/harnessAuth"),
+    ] {
         match path.strip_prefix(from) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => return format!("{to}{rest}"),
             _ => {}
@@ -241,7 +261,13 @@ impl Revision {
     pub fn to_wire(&self) -> types::AgentRevision {
         types::AgentRevision {
             id: self.id.clone(),
-            fields: fields(&self.namespace, &self.agent, self.number, &self.snapshot, self.rollback_of.as_ref()),
+            fields: fields(
+                &self.namespace,
+                &self.agent,
+                self.number,
+                &self.snapshot,
+                self.rollback_of.as_ref(),
+            ),
             created_at: Timestamp::from(self.created_at),
         }
     }
@@ -251,7 +277,11 @@ impl Revision {
     /// The revision as a compute sees it. `locations` says where each value is that the plan
     /// names; a read needs none.
     #[must_use]
-    pub fn to_driver(&self, namespace: &Namespace, locations: Vec<driver::SecretLocation>) -> driver::Revision {
+    pub fn to_driver(
+        &self,
+        namespace: &Namespace,
+        locations: Vec<driver::SecretLocation>,
+    ) -> driver::Revision {
         let frozen = &self.snapshot.configuration;
         driver::Revision {
             agent: driver::Agent {
@@ -274,7 +304,10 @@ impl Revision {
     /// How a compute names it.
     #[must_use]
     pub fn reference(&self) -> driver::RevisionRef {
-        driver::RevisionRef { revision_id: self.id.to_string(), number: self.number }
+        driver::RevisionRef {
+            revision_id: self.id.to_string(),
+            number: self.number,
+        }
     }
 }
 
@@ -302,12 +335,20 @@ pub(super) fn fields(
             mode: mode_wire(harness.mode),
         },
         compute: types::RevisionCompute {
-            id: snapshot.compute.id.strip_prefix("compute-").unwrap_or(&snapshot.compute.id).to_owned(),
+            id: snapshot
+                .compute
+                .id
+                .strip_prefix("compute-")
+                .unwrap_or(&snapshot.compute.id)
+                .to_owned(),
             implementation: format!("{}@{}", snapshot.compute.id, snapshot.compute.version),
         },
         secret_driver_id: Some(snapshot.secret_store.clone()),
         secret_bindings: configurations::bindings_wire(namespace, &snapshot.secret_bindings),
-        harness_auth: snapshot.harness_auth.as_ref().and_then(|auth| auth.to_wire(namespace)),
+        harness_auth: snapshot
+            .harness_auth
+            .as_ref()
+            .and_then(|auth| auth.to_wire(namespace)),
         rollback_of: rollback_of.cloned(),
     }
 }
@@ -342,7 +383,9 @@ impl FrozenAuth {
     fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
         match (self.method.as_str(), &self.secret_id) {
             ("runtime", None) => Some(HarnessAuth::Runtime),
-            ("api_key", Some(id)) => Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, id) }),
+            ("api_key", Some(id)) => Some(HarnessAuth::ApiKey {
+                source: secrets::reference(namespace, id),
+            }),
             _ => None,
         }
     }

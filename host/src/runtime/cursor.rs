@@ -36,7 +36,10 @@ impl Cursor {
 
     /// The mark to go on from.
     pub(super) fn anchor(&self) -> Anchor {
-        Anchor { digest: self.digest.clone(), lines: self.lines }
+        Anchor {
+            digest: self.digest.clone(),
+            lines: self.lines,
+        }
     }
 
     /// `v1.<payload>.<signature>`; nothing when it would be too long.
@@ -52,7 +55,8 @@ impl Cursor {
     /// Reads what [`Cursor::seal`] wrote.
     pub(super) fn open(text: &str, key: &AuthKey) -> Option<Self> {
         let (payload, signature) = text.strip_prefix("v1.")?.split_once('.')?;
-        if payload.len() > PAYLOAD_CHARS_MAX || URL_SAFE_NO_PAD.encode(key.log_cursor(&[payload.as_bytes()])) != signature
+        if payload.len() > PAYLOAD_CHARS_MAX
+            || URL_SAFE_NO_PAD.encode(key.log_cursor(&[payload.as_bytes()])) != signature
         {
             return None;
         }
@@ -91,6 +95,13 @@ mod tests {
     #[test]
     fn a_cursor_that_would_be_too_long_is_not_given_out() {
         let key = AuthKey::new(b"0123456789abcdef0123456789abcdef");
-        assert_eq!(Cursor { view: "x".repeat(2_000), ..cursor() }.seal(&key), None);
+        assert_eq!(
+            Cursor {
+                view: "x".repeat(2_000),
+                ..cursor()
+            }
+            .seal(&key),
+            None
+        );
     }
 }

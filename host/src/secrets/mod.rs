@@ -26,7 +26,11 @@ use crate::iam::Scope;
 ///
 /// # Errors
 /// `DEPENDENCY_UNAVAILABLE`.
-pub async fn get_ready(conn: &mut PgConnection, scope: &Scope, ids: &BTreeSet<SecretId>) -> Result<Vec<Secret>> {
+pub async fn get_ready(
+    conn: &mut PgConnection,
+    scope: &Scope,
+    ids: &BTreeSet<SecretId>,
+) -> Result<Vec<Secret>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -37,7 +41,11 @@ pub async fn get_ready(conn: &mut PgConnection, scope: &Scope, ids: &BTreeSet<Se
 ///
 /// # Errors
 /// `DEPENDENCY_UNAVAILABLE`.
-pub async fn lock_shared(tx: &mut PgConnection, scope: &Scope, ids: &BTreeSet<SecretId>) -> Result<Vec<Secret>> {
+pub async fn lock_shared(
+    tx: &mut PgConnection,
+    scope: &Scope,
+    ids: &BTreeSet<SecretId>,
+) -> Result<Vec<Secret>> {
     if ids.is_empty() {
         return Ok(Vec::new());
     }
@@ -50,7 +58,11 @@ pub async fn lock_shared(tx: &mut PgConnection, scope: &Scope, ids: &BTreeSet<Se
 /// `NOT_FOUND` when one of them is not ready in this Namespace.
 pub async fn demand_shared(tx: &mut PgConnection, scope: &Scope, ids: &BTreeSet<SecretId>) -> Result<()> {
     let found = lock_shared(tx, scope, ids).await?;
-    if found.len() == ids.len() { Ok(()) } else { Err(Error::not_found()) }
+    if found.len() == ids.len() {
+        Ok(())
+    } else {
+        Err(Error::not_found())
+    }
 }
 
 fn texts(ids: &BTreeSet<SecretId>) -> Vec<String> {

@@ -58,7 +58,11 @@ pub(super) async fn secret_insert(
 }
 
 /// One Secret that is ready.
-pub(super) async fn secret_get(conn: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<Option<Secret>> {
+pub(super) async fn secret_get(
+    conn: &mut PgConnection,
+    scope: &Scope,
+    id: &SecretId,
+) -> Result<Option<Secret>> {
     sqlx::query_as!(
         Row,
         "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
@@ -73,7 +77,11 @@ pub(super) async fn secret_get(conn: &mut PgConnection, scope: &Scope, id: &Secr
 }
 
 /// One Secret that is ready, locked.
-pub(super) async fn secret_lock(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<Option<Secret>> {
+pub(super) async fn secret_lock(
+    tx: &mut PgConnection,
+    scope: &Scope,
+    id: &SecretId,
+) -> Result<Option<Secret>> {
     sqlx::query_as!(
         Row,
         "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets
@@ -108,7 +116,11 @@ pub(super) async fn secrets_lock_shared(
 }
 
 /// Those of `ids` that are ready.
-pub(super) async fn secrets_get(conn: &mut PgConnection, scope: &Scope, ids: &[String]) -> Result<Vec<Secret>> {
+pub(super) async fn secrets_get(
+    conn: &mut PgConnection,
+    scope: &Scope,
+    ids: &[String],
+) -> Result<Vec<Secret>> {
     sqlx::query_as!(
         Row,
         "select id, namespace_id, name, store, version, backend_uid, created_at from occ.secrets

@@ -17,7 +17,10 @@ fn the_digest_does_not_depend_on_the_order_of_keys() {
 fn pointers_of_the_harness_become_pointers_of_the_api() {
     let cases = [
         ("/configuration/agents/list", "/values/agents/list"),
-        ("/configuration/agents/defaults/models/openai~1m/agentRuntime/id", "/values/agents/defaults/models/openai~1m/agentRuntime/id"),
+        (
+            "/configuration/agents/defaults/models/openai~1m/agentRuntime/id",
+            "/values/agents/defaults/models/openai~1m/agentRuntime/id",
+        ),
         ("/configuration", "/values"),
         ("/mode", "/executionMode"),
         ("/auth/method", "/harnessAuth/method"),
