@@ -9,6 +9,7 @@
 //!   [`inspect`] reads bytes, [`cache`] keeps compiled code.
 //! - [`engine`], [`limits`], [`stats`], [`breaker`]: what keeps a bad plugin harmless.
 //! - [`abi`]: one adapter for each version of the contract.
+//! - [`conformance`]: does a component keep the contract?
 //! - [`capability`]: what plugins may reach, enforced whatever they do.
 
 pub mod abi;
@@ -18,6 +19,7 @@ pub mod cache;
 pub mod call;
 pub mod capability;
 pub mod compute;
+pub mod conformance;
 pub mod digest;
 pub mod engine;
 pub mod error;

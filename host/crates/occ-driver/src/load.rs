@@ -125,6 +125,7 @@ fn at(path: &str) -> &str {
 
 /// A component that was verified, compiled and linked, but not called yet.
 pub(crate) struct Prepared {
+    pub(crate) kind: Kind,
     pub(crate) contract: semver::Version,
     pub(crate) sha256: String,
     pub(crate) bound: Arc<dyn Bound>,
@@ -157,7 +158,7 @@ impl Prepared {
             }
             LoadError::Engine { step: "linked", why: format!("{error:#}") }
         })?;
-        Ok(Self { contract, sha256, bound: Arc::from(bound), memories: memories(&component), loaded })
+        Ok(Self { kind, contract, sha256, bound: Arc::from(bound), memories: memories(&component), loaded })
     }
 }
 

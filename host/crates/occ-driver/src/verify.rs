@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use crate::abi::{Answer, Call};
 use crate::error::{DriverError, Limit};
-use crate::types::{Container, EnvValue, ExecutionMode, Failure, Plan, Progress, Reason, Refusal, SettingProblem};
+use crate::types::{
+    Container, EnvValue, ExecutionMode, Failure, Instance, Plan, Progress, Reason, Refusal, Revision, SettingProblem,
+};
 
 /// Longest code.
 const CODE_BYTES_MAX: usize = 64;
@@ -22,6 +24,14 @@ const DEPENDENCY_BYTES_MAX: usize = 64;
 
 type Verdict = Result<(), DriverError>;
 
+fn ids_of(revision: &Revision) -> BTreeSet<String> {
+    let agent = &revision.agent;
+    let own = [&agent.tenant.namespace_id, &agent.agent_id, &agent.service_principal_id];
+    let frozen = [&revision.reference.revision_id, &revision.configuration.id];
+    let secrets = revision.secrets.iter().map(|secret| &secret.secret_id);
+    own.into_iter().chain(frozen).chain(secrets).cloned().collect()
+}
+
 fn broken(rule: impl Into<String>) -> DriverError {
     DriverError::Contract(rule.into())
 }
@@ -31,7 +41,11 @@ fn broken(rule: impl Into<String>) -> DriverError {
 pub(crate) struct Expected {
     resolve: Option<(ExecutionMode, BTreeSet<String>)>,
     tail_lines: Option<u32>,
+    ids: Option<BTreeSet<String>>,
 }
+
+/// What ids of the host begin with.
+const ID_PREFIXES: [&str; 6] = ["ns_", "agt_", "rev_", "spn_", "cfg_", "sec_"];
 
 impl Expected {
     pub(crate) fn of(call: &Call) -> Self {
@@ -43,6 +57,9 @@ impl Expected {
                 expected.resolve = Some((request.mode, auth.chain(bound).collect()));
             }
             Call::ReadLogs(_, request) => expected.tail_lines = Some(request.tail_lines),
+            Call::Observe(revision) | Call::Locate(revision) | Call::Runtime(revision) => {
+                expected.ids = Some(ids_of(revision));
+            }
             _ => {}
         }
         expected
@@ -60,13 +77,16 @@ impl Expected {
             Answer::Warnings(reasons) => reasons.iter().try_for_each(reason_of),
             Answer::Progress(Progress::Waiting(reason)) => reason_of(reason),
             Answer::Observation(observation) => {
+                self.instances(&observation.instances)?;
                 let reasons = observation.instances.iter().filter_map(|instance| instance.reason.as_ref());
                 reasons.chain(&observation.drift).chain(&observation.held_failure).try_for_each(reason_of)
             }
             Answer::Instances(instances) => {
+                self.instances(instances)?;
                 instances.iter().filter_map(|instance| instance.reason.as_ref()).try_for_each(reason_of)
             }
             Answer::Document(document) if !document.is_object() => Err(broken("runtime is no JSON object")),
+            Answer::Document(document) => self.own_ids(document, "runtime"),
             Answer::Lines(lines) => match self.tail_lines.and_then(|most| usize::try_from(most).ok()) {
                 Some(most) if lines.len() > most => Err(broken("read-logs answers more lines than were asked for")),
                 _ => Ok(()),
@@ -78,8 +98,28 @@ impl Expected {
                 }
                 problems_of(problems)
             }
-            Answer::Platform(_) | Answer::Progress(Progress::Done) | Answer::Document(_) => Ok(()),
+            Answer::Platform(_) | Answer::Progress(Progress::Done) => Ok(()),
         }
+    }
+
+    fn instances(&self, instances: &[Instance]) -> Verdict {
+        instances.iter().try_for_each(|instance| self.own_ids(&instance.coordinates, "an instance's coordinates"))
+    }
+
+    /// A document about a revision names no other object's id.
+    fn own_ids(&self, document: &Value, what: &str) -> Verdict {
+        let Some(ids) = &self.ids else { return Ok(()) };
+        let foreign = |text: &str| ID_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) && !ids.contains(text);
+        let own = match document {
+            Value::String(text) => !foreign(text),
+            Value::Array(items) => return items.iter().try_for_each(|item| self.own_ids(item, what)),
+            Value::Object(members) => {
+                members.values().try_for_each(|item| self.own_ids(item, what))?;
+                !members.keys().any(|key| foreign(key))
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => true,
+        };
+        if own { Ok(()) } else { Err(broken(format!("{what} names an id that the call is not about"))) }
     }
 
     fn plan(&self, plan: &Plan) -> Verdict {
@@ -193,7 +233,7 @@ fn container_of(container: &Container, secrets: &BTreeSet<String>) -> Result<(),
 fn bytes(answer: &Answer) -> usize {
     let problems = |list: &[SettingProblem]| list.iter().map(|one| one.path.len() + one.message.len()).sum::<usize>();
     let reasons = |list: &[Reason]| list.iter().map(reason_bytes).sum::<usize>();
-    let instances = |list: &[crate::types::Instance]| {
+    let instances = |list: &[Instance]| {
         list.iter()
             .map(|one| json_bytes(&one.coordinates) + one.reason.as_ref().map_or(0, reason_bytes))
             .sum::<usize>()

@@ -15,6 +15,7 @@ pub use trust::{PolicyProblem, Standing, TrustPolicy};
 
 use crate::digest;
 use source::Source;
+pub(crate) use source::read_file;
 
 /// Where a search looks, and how far what is found there is trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
