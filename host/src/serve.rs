@@ -134,7 +134,10 @@ pub async fn start_worker(parts: &Parts, settings: &WorkerSettings) -> Result<wo
     }
     reconcile::start_worker(&needs(app), &app.shutdown);
     let worker_id = format!("{}/{}", std::process::id(), app.ids.uuid());
-    Ok(worker::start(context, database, settings, worker_id, app.hints.clone(), &app.shutdown))
+    let health = worker::start(context, database, settings, worker_id, app.hints.clone(), &app.shutdown);
+    let stats = health.stats();
+    app.metrics.register(|registry| worker::metrics::register(registry, stats, app.db.clone(), &app.shutdown));
+    Ok(health)
 }
 
 fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shutdown) -> Assembly {

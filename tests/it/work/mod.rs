@@ -1,5 +1,6 @@
 //! The worker's steps against a compute double, on a real PostgreSQL: lifecycles, rollback, every crash window.
 
+mod chaos;
 mod compute;
 mod deletion;
 mod deploy;

@@ -32,6 +32,7 @@ pub(crate) struct World {
     pub(crate) namespace: String,
     pub(crate) actor: String,
     pub(crate) convergence: Duration,
+    pub(crate) attempts_max: i32,
     pub(crate) injector: Option<Arc<dyn Injector>>,
     hints: Hints,
     _database: Database,
@@ -96,6 +97,7 @@ impl World {
             namespace: id("ns"),
             actor,
             convergence: Duration::from_secs(60),
+            attempts_max: 5,
             injector: None,
             hints: Hints::default(),
             pool,
@@ -258,9 +260,12 @@ impl World {
         .unwrap();
         let owner = Owner::revision(&self.namespace, &agent.id, &revision);
         let work = NewWork::user(deploy_key(&revision), "revision.reconcile", owner, &self.actor);
-        occ_queue::enqueue(&mut tx, &work.deadline(self.convergence))
-            .await
-            .unwrap();
+        occ_queue::enqueue(
+            &mut tx,
+            &work.attempts_max(self.attempts_max).deadline(self.convergence),
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
         self.hints.hint();
         revision
@@ -304,9 +309,12 @@ impl World {
         kind: &'static str,
     ) {
         let owner = Owner::agent(&self.namespace, &agent.id);
-        occ_queue::enqueue(&mut tx, &NewWork::user(key, kind, owner, &self.actor))
-            .await
-            .unwrap();
+        occ_queue::enqueue(
+            &mut tx,
+            &NewWork::user(key, kind, owner, &self.actor).attempts_max(self.attempts_max),
+        )
+        .await
+        .unwrap();
         tx.commit().await.unwrap();
         self.hints.hint();
     }
@@ -434,6 +442,17 @@ impl World {
             .iter()
             .filter(|(found, _)| found == action)
             .count()
+    }
+
+    /// User work that has not ended: key, state, code.
+    pub(crate) async fn open_work(&self) -> Vec<(String, String, Option<String>)> {
+        sqlx::query!("select key, state, reason_code from occ.work where completed_at is null and not upkeep")
+            .fetch_all(&self.pool)
+            .await
+            .unwrap()
+            .into_iter()
+            .map(|row| (row.key, row.state, row.reason_code))
+            .collect()
     }
 
     /// Every live lease lapses, as if its worker had died a while ago.
