@@ -13,7 +13,7 @@ use sqlx::PgPool;
 use tokio::{
     sync::{oneshot, watch},
     task::JoinSet,
-    time::{Instant, sleep, timeout},
+    time::{Instant, sleep, timeout, timeout_at},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -31,6 +31,8 @@ use self::{recovery::Recovery, run_pass::Context, slots::Slots};
 
 /// Longest wait for the listener before the first claim; polling goes on without it.
 const LISTENER_WAIT: std::time::Duration = std::time::Duration::from_secs(2);
+/// With a backlog, freed slots wait this long for others.
+const GATHER_MAX: std::time::Duration = std::time::Duration::from_millis(2);
 /// Looks in a row without rest, when lanes turned out to be due after all.
 const LOOKS_IN_A_ROW_MAX: u32 = 3;
 
@@ -72,6 +74,8 @@ struct Round {
     skip: HashMap<String, Instant>,
     recovery: Recovery,
     upkeep_looked: Option<Instant>,
+    /// The last look took all it asked for: there is more, so claims are worth collecting too.
+    backlog: bool,
     looks: u32,
 }
 
@@ -141,6 +145,7 @@ impl<H: Handler> Worker<H> {
             skip: HashMap::new(),
             recovery: Recovery::default(),
             upkeep_looked: None,
+            backlog: false,
             looks: 0,
         };
         let mut hints = (heard.subscribe(), self.hints.subscribe());
@@ -196,6 +201,7 @@ impl<H: Handler> Worker<H> {
 
         let user = round.slots.user_share();
         let mut found = self.claim(Class::User, user, &skip).await?;
+        round.backlog = user > 0 && found.claims.len() == user;
         self.start(round, Class::User, found.claims.drain(..), finisher);
         // Upkeep waits for nobody: one look a poll is enough while nothing frees a slot for it.
         let share = round.slots.upkeep_share();
@@ -295,8 +301,22 @@ impl<H: Handler> Worker<H> {
             // Without a free slot a hint changes nothing; the freed slot looks anyway.
             changed = hints.0.changed(), if !busy => drop(changed),
             changed = hints.1.changed(), if !busy => drop(changed),
-            Some(ended) = round.passes.join_next(), if !round.passes.is_empty() => self.ended(round, ended),
+            Some(ended) = round.passes.join_next(), if !round.passes.is_empty() => {
+                self.ended(round, ended);
+                self.gather(round).await;
+            }
             () = sleep(poll) => {}
+        }
+    }
+
+    /// Passes that share a commit end together: with a backlog their slots are filled by one claim.
+    async fn gather(&self, round: &mut Round) {
+        let until = Instant::now() + GATHER_MAX;
+        while round.backlog && round.slots.free() < self.context.settings.slots / 2 {
+            match timeout_at(until, round.passes.join_next()).await {
+                Ok(Some(ended)) => self.ended(round, ended),
+                Ok(None) | Err(_) => return,
+            }
         }
     }
 
