@@ -249,7 +249,6 @@ fn rate(took: Duration) -> Result<f64> {
 mod prepared {
     use sqlx::PgConnection;
 
-    #[expect(clippy::disallowed_methods, reason = "the table exists in this bench alone")]
     pub(super) async fn claim(conn: &mut PgConnection) -> sqlx::Result<Vec<i64>> {
         sqlx::query_scalar(
             "update occ.bare set state = 'claimed' where id = any (array(

@@ -225,13 +225,16 @@ impl Row {
     }
 }
 
+/// What a handler recorded: key and code of each transition.
+pub(crate) type Evidence = Arc<Mutex<Vec<(String, Option<Code>)>>>;
+type GivesUp = Box<dyn Fn(&Pass, GiveUp) -> Verdict + Send + Sync>;
 type Run = Box<dyn for<'a> Fn(&'a Pass) -> BoxFuture<'a, Verdict> + Send + Sync>;
 
 /// A handler that does what a closure says, and remembers its evidence.
 pub(crate) struct Script {
     run: Run,
-    give_up: Option<Box<dyn Fn(&Pass, GiveUp) -> Verdict + Send + Sync>>,
-    evidence: Option<Arc<Mutex<Vec<(String, Option<Code>)>>>>,
+    give_up: Option<GivesUp>,
+    evidence: Option<Evidence>,
 }
 
 impl Script {
@@ -260,7 +263,7 @@ impl Script {
         }
     }
 
-    pub(crate) fn evidence(self, evidence: &Arc<Mutex<Vec<(String, Option<Code>)>>>) -> Self {
+    pub(crate) fn evidence(self, evidence: &Evidence) -> Self {
         Self {
             evidence: Some(Arc::clone(evidence)),
             ..self

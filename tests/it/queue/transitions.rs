@@ -10,9 +10,8 @@ use std::{
 
 use occ_queue::{Cadence, Code, Outcome, Verdict, reset};
 use serde_json::json;
-use tokio::sync::Mutex;
 
-use super::support::{KIND, Queue, Script, eventually, work};
+use super::support::{Evidence, KIND, Queue, Script, eventually, work};
 
 #[tokio::test]
 async fn completion_keeps_the_attempt_and_the_result() {
@@ -51,7 +50,7 @@ async fn waiting_refunds_the_attempt_and_is_evidence_once() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
     queue.enqueue("k", &lane).await;
-    let evidence: Arc<Mutex<Vec<(String, Option<Code>)>>> = Arc::default();
+    let evidence = Evidence::default();
     let worker = queue.worker(
         Script::new(|pass| {
             let (passes, step) = (pass.claim().passes, pass.step());
@@ -312,7 +311,7 @@ async fn a_cut_call_holds_the_lane_and_raises_the_floor() {
         Box::pin(async move {
             let effect = pass.begin_effect().await.unwrap();
             if first {
-                drop(effect);
+                // The effect is let go without its end: a request of it may be in flight.
                 return Verdict::retry("DRIVER_LIMIT_EXCEEDED");
             }
             effect.end();
