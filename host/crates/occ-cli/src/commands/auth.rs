@@ -102,10 +102,8 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 pub(crate) struct Question {
     /// Such as read, deploy, operate
-    #[arg(required_unless_present = "list")]
     action: Option<String>,
     /// Such as agent, secret, namespace, installation
-    #[arg(required_unless_present = "list")]
     kind: Option<String>,
     /// Id of the resource; by default the Namespace, or the Installation for its own kinds
     id: Option<String>,

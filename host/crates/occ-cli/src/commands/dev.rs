@@ -1,21 +1,14 @@
 //! `occ dev`: only calls `occ-host dev`.
 
 use std::ffi::OsString;
-use std::fs::OpenOptions;
-use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use crate::contexts::Contexts;
-use crate::failure::{Exit, Failure, Result};
+use crate::failure::{Failure, Result};
+use crate::process;
 use crate::session::Session;
-use crate::{process, settings};
-
-/// Context that `occ-host dev` writes.
-const CONTEXT: &str = "dev";
 
 /// What can be done with the installation of this machine.
 #[derive(Debug, Subcommand)]
@@ -26,7 +19,7 @@ pub(crate) enum Command {
         #[arg(long)]
         foreground: bool,
         /// Copy the administrator's key to this file, which must not exist
-        #[arg(long, value_name = "ABS_PATH", conflicts_with = "foreground")]
+        #[arg(long, value_name = "ABS_PATH")]
         key_output: Option<PathBuf>,
         /// Options of `occ-host dev`, after --
         #[arg(last = true)]
@@ -53,12 +46,12 @@ pub(super) fn run(session: &Session, command: Command) -> Result<ExitCode> {
             if let Some(path) = &key_output {
                 demand_new(path)?;
             }
-            let flag = if foreground { None } else { Some("--detach") };
-            let status = process::host(&session.environment, &arguments(flag, options))?;
-            match key_output {
-                Some(path) if status.success() => copy_key(session, &path).map(|()| ExitCode::SUCCESS),
-                _ => Ok(process::exit_code(status)),
+            let mut all = arguments((!foreground).then_some("--detach"), Vec::new());
+            if let Some(path) = key_output {
+                all.extend([OsString::from("--key-output"), path.into_os_string()]);
             }
+            all.extend(options);
+            process::host(&session.environment, &all).map(process::exit_code)
         }
         Command::Down { volumes, options } => {
             let flag = if volumes { "--reset" } else { "--down" };
@@ -86,28 +79,4 @@ fn demand_new(path: &Path) -> Result<()> {
         )));
     }
     Ok(())
-}
-
-/// Copies the key file that the context `dev` names.
-fn copy_key(session: &Session, to: &Path) -> Result<()> {
-    let config = settings::config_path(&session.global, &session.environment)?;
-    let saved = Contexts::load(&config).map_err(settings::failed)?;
-    let from = saved
-        .find(CONTEXT)
-        .and_then(|context| context.service_key_file.clone());
-    let from = from.ok_or_else(|| {
-        Failure::local(
-            Exit::Failed,
-            "CONTEXT",
-            "occ-host dev wrote no context with a key file",
-        )
-    })?;
-    let key = std::fs::read(&from).map_err(|error| Failure::file(&from, &error))?;
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to)
-        .and_then(|mut file| file.write_all(&key).and_then(|()| file.sync_all()));
-    written.map_err(|error| Failure::file(to, &error))
 }
