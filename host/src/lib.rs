@@ -30,6 +30,7 @@ pub mod ids;
 pub mod installation;
 pub mod migrate;
 pub mod namespaces;
+pub mod plugins;
 pub mod reconcile;
 pub mod revisions;
 pub mod runtime;

@@ -4,13 +4,18 @@
 //! [`CallContext`] that says what it is about and how long it may take.
 
 pub mod authority;
+mod info;
 pub mod leases;
+mod workbench;
 
 use std::sync::Arc;
 
 pub use occ_driver::call::{AuthorityError, CallAuthority, CallContext, SecretRef, SecretValue, SecurityEvent};
 pub use occ_driver::types::PluginIdentity;
 pub use occ_driver::{CallResult, Compute as ComputeDriver, DriverError, Harness as HarnessDriver, types};
+
+pub use info::{DURATION_BOUNDS_US, PluginInfo, Totals, WINDOW_SECS};
+pub use workbench::{Kind, Report, contracts_offered, inspect, test};
 
 use types::{HarnessRequest, Plan, Refusal};
 

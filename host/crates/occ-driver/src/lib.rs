@@ -9,7 +9,7 @@
 //!   [`inspect`] reads bytes, [`cache`] keeps compiled code.
 //! - [`engine`], [`limits`], [`stats`], [`breaker`]: what keeps a bad plugin harmless.
 //! - [`abi`]: one adapter for each version of the contract.
-//! - [`conformance`]: does a component keep the contract?
+//! - [`examine`], [`conformance`]: what a component is, and whether it keeps the contract.
 //! - [`capability`]: what plugins may reach, enforced whatever they do.
 
 pub mod abi;
@@ -23,6 +23,7 @@ pub mod conformance;
 pub mod digest;
 pub mod engine;
 pub mod error;
+pub mod examine;
 pub mod harness;
 pub mod inspect;
 pub mod limits;

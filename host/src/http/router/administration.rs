@@ -11,7 +11,7 @@ use crate::iam::{self, Action, Kind};
 use crate::installation;
 
 pub(super) fn operations() -> Vec<Operation> {
-    let groups = [installation(), policy(), installation_policy(), questions(), keys(), audit(), work()];
+    let groups = [installation(), policy(), installation_policy(), questions(), keys(), audit(), plugins(), work()];
     groups.into_iter().flatten().collect()
 }
 
@@ -116,6 +116,15 @@ fn audit() -> Vec<Operation> {
     vec![
         get("/audit-events", "listAuditEvents", routes::list).needs(I).pages::<types::AuditEvent>().param(Param::new("namespaceId", Rule::Namespace)).param(Param::text("actorId")).param(Param::text("action")).param(Param::new("kind", Rule::OneOf(KINDS))).param(Param::new("outcome", Rule::OneOf(OUTCOMES))).param(Param::text("resourceKind")).param(Param::text("resourceId")).param(Param::new("from", Rule::Time)).param(Param::new("to", Rule::Time)).audited("openclaw.audit.read"),
         get("/audit-events/{auditEventId}", "getAuditEvent", routes::get).needs(I).ok::<types::AuditEvent>(),
+    ]
+}
+
+#[rustfmt::skip]
+fn plugins() -> Vec<Operation> {
+    use crate::plugins::routes;
+    vec![
+        get("/plugins", "listPlugins", routes::list).needs(I).pages::<types::Plugin>(),
+        get("/plugins/{pluginId}", "getPlugin", routes::get).needs(I).ok::<types::Plugin>(),
     ]
 }
 
