@@ -38,7 +38,7 @@ pub struct Checks {
     pub database: Word,
     /// The schema has the version that this binary expects.
     pub migrations: Word,
-    /// The selected plugins are loaded.
+    /// The selected plugins are loaded; a process without them does not get as far as answering.
     pub plugins: Word,
 }
 
@@ -56,7 +56,6 @@ pub enum Word {
     Unavailable,
 }
 
-#[expect(clippy::unused_async, reason = "handlers are async functions")]
 pub(super) async fn health(_: App, _: Request) -> Result<Reply> {
     Reply::bare(200, &Health { status: Word::Ok })
 }

@@ -20,7 +20,6 @@ pub const CONTRACT_VERSION: &str = "0.1.0";
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| build(router::table()));
 
-#[expect(clippy::unused_async, reason = "handlers are async functions")]
 pub(super) async fn document(_: App, _: Request) -> Result<Reply> {
     Reply::bare(200, &*DOCUMENT)
 }

@@ -43,7 +43,7 @@ fn fault(name: &str, value: &str) -> Option<Error> {
         return None;
     }
     let message = format!("The request is invalid: {name} must be {rule}.");
-    let detail = FieldError::new(&format!("/{name}"), FieldCode::InvalidFormat);
+    let detail = FieldError::new(format!("/{name}"), FieldCode::InvalidFormat);
     Some(Error::new(ErrorCode::InvalidRequest, message).with_details(vec![detail]))
 }
 

@@ -1,7 +1,7 @@
 //! The API listener: connections with limits that no request can argue with.
 
-use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
@@ -28,6 +29,8 @@ pub const HEADER_READ_MAX: Duration = Duration::from_secs(10);
 pub const LAME_DUCK: Duration = Duration::from_secs(5);
 /// How long running requests may take to finish after that.
 pub const FINISH_MAX: Duration = Duration::from_secs(30);
+/// Most connections at once; more wait in the listener's queue.
+pub const CONNECTIONS_MAX: usize = 1_024;
 /// Pause after a failed accept, such as one without a free descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -51,7 +54,7 @@ pub fn api(app: &App) -> Router {
 /// and nothing in development. True when every request ended by itself.
 pub async fn serve(app: App, listener: TcpListener, lame_duck: Duration) -> bool {
     let routes = api(&app);
-    let connections = Connections::default();
+    let connections = Connections::new();
     tokio::select! {
         () = accept_all(&listener, &routes, &connections) => {}
         () = app.shutdown.token().cancelled() => {}
@@ -64,13 +67,18 @@ pub async fn serve(app: App, listener: TcpListener, lame_duck: Duration) -> bool
     connections.finish(FINISH_MAX).await
 }
 
-#[derive(Default)]
 struct Connections {
     stop: CancellationToken,
     tasks: TaskTracker,
+    places: Arc<Semaphore>,
 }
 
 impl Connections {
+    fn new() -> Self {
+        let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+        Self { stop: CancellationToken::new(), tasks: TaskTracker::new(), places }
+    }
+
     async fn finish(self, patience: Duration) -> bool {
         self.stop.cancel();
         self.tasks.close();
@@ -80,26 +88,42 @@ impl Connections {
 
 async fn accept_all(listener: &TcpListener, routes: &Router, connections: &Connections) {
     loop {
+        // The semaphore is never closed.
+        let Ok(place) = Arc::clone(&connections.places).acquire_owned().await else { return };
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let connection = connection(stream, peer, routes.clone(), connections.stop.clone());
-                connections.tasks.spawn(connection);
+                let (stop, tasks) = (connections.stop.clone(), connections.tasks.clone());
+                let connection = connection(stream, peer, routes.clone(), stop, tasks);
+                connections.tasks.spawn(async move {
+                    connection.await;
+                    drop(place);
+                });
             }
             Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
         }
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, routes: Router, stop: CancellationToken) {
+/// Serves one connection. **A request runs to its end even when its client goes away**, so that no change is left
+/// without its event and no denial goes unrecorded.
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    routes: Router,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+) {
     // Without it small answers wait for the client's acknowledgement; failing to set it is harmless.
     drop(stream.set_nodelay(true));
     let service = service_fn(move |mut request: Request<hyper::body::Incoming>| {
         request.extensions_mut().insert(Peer(peer));
-        let routes = routes.clone();
+        let answering = tasks.spawn(routes.clone().oneshot(request.map(Body::new)));
         async move {
-            match routes.oneshot(request.map(Body::new)).await {
-                Ok(response) => Ok::<_, Infallible>(response),
-                Err(never) => match never {},
+            match answering.await {
+                Ok(Ok(response)) => Ok::<_, std::io::Error>(response),
+                Ok(Err(never)) => match never {},
+                // The connection ends without an answer: the task panicked outside of a handler.
+                Err(error) => Err(std::io::Error::other(error)),
             }
         }
     });

@@ -22,6 +22,8 @@ mod lock;
 mod policy;
 pub mod roles;
 mod rows;
+#[cfg(test)]
+mod sample;
 mod scope;
 pub mod service_principals;
 mod store;
