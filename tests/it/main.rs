@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod bootstrap;
 #[cfg(test)]
+mod cli;
+#[cfg(test)]
 mod drivers;
 #[cfg(test)]
 mod flows;

@@ -279,24 +279,24 @@ fn namespace(session: &Session, report: &mut Report) {
         }
     }
     let call = Call::get("/iam/can-i")
-        .query("action", "create")
+        .query("action", "deploy")
         .query("resourceKind", "agent")
         .query("resourceId", id.as_str())
         .query("namespaceId", id.as_str());
     match session.api().and_then(|api| api.send(&call)) {
         Ok(answer) if answer.data.get("allowed") == Some(&json!(true)) => {
-            report.ok("deploy", "may create Agents")
+            report.ok("deploy", "may deploy any Agent")
         }
         Ok(answer) => {
-            let detail = format!("may not create Agents ({})", text(&answer.data, "/reason"));
+            let detail = format!("may not deploy every Agent ({})", text(&answer.data, "/reason"));
             report.add(
                 "deploy",
                 Verdict::Warn,
                 detail,
-                Some("occ auth explain create agent"),
+                Some("occ auth explain deploy agent"),
             );
         }
-        Err(failure) => report.fail("deploy", &failure, "occ auth explain create agent"),
+        Err(failure) => report.fail("deploy", &failure, "occ auth explain deploy agent"),
     }
 }
 
