@@ -44,17 +44,30 @@ pub(super) struct Reply {
 impl Reply {
     /// A body that is sent as it is.
     pub(super) fn raw(status: u16, body: impl Into<String>) -> Self {
-        Self { status, headers: Vec::new(), body: body.into(), missing: 0, hold: Duration::ZERO, hang_up: false }
+        Self {
+            status,
+            headers: Vec::new(),
+            body: body.into(),
+            missing: 0,
+            hold: Duration::ZERO,
+            hang_up: false,
+        }
     }
 
     /// `{data, meta}`
     pub(super) fn data(status: u16, data: &Value) -> Self {
-        Self::raw(status, json!({"data": data, "meta": {"requestId": "req_1"}}).to_string())
+        Self::raw(
+            status,
+            json!({"data": data, "meta": {"requestId": "req_1"}}).to_string(),
+        )
     }
 
     /// A page of a list.
     pub(super) fn page(items: &Value, next: Option<&str>) -> Self {
-        Self::raw(200, json!({"data": items, "meta": {"requestId": "req_1", "nextCursor": next}}).to_string())
+        Self::raw(
+            200,
+            json!({"data": items, "meta": {"requestId": "req_1", "nextCursor": next}}).to_string(),
+        )
     }
 
     /// `{error, meta}`
@@ -65,7 +78,10 @@ impl Reply {
 
     /// No answer: the connection is closed after the request was read.
     pub(super) fn hang_up() -> Self {
-        Self { hang_up: true, ..Self::raw(0, "") }
+        Self {
+            hang_up: true,
+            ..Self::raw(0, "")
+        }
     }
 
     pub(super) fn header(mut self, name: &str, value: &str) -> Self {
@@ -143,13 +159,23 @@ fn read(connection: &TcpStream) -> Option<Asked> {
     loop {
         let mut line = String::new();
         reader.read_line(&mut line).ok()?;
-        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        let Some((name, value)) = line.trim_end().split_once(':') else {
+            break;
+        };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
+    let length = headers
+        .get("content-length")
+        .and_then(|length| length.parse().ok())
+        .unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked { method, target, headers, body: String::from_utf8_lossy(&body).into_owned() })
+    Some(Asked {
+        method,
+        target,
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    })
 }
 
 fn write(mut connection: TcpStream, reply: &Reply) {
@@ -157,7 +183,11 @@ fn write(mut connection: TcpStream, reply: &Reply) {
         return;
     }
     thread::sleep(reply.hold);
-    let length = if reply.status == 204 { String::new() } else { format!("content-length: {}\r\n", reply.body.len() + reply.missing) };
+    let length = if reply.status == 204 {
+        String::new()
+    } else {
+        format!("content-length: {}\r\n", reply.body.len() + reply.missing)
+    };
     let mut text = format!("HTTP/1.1 {} x\r\n{length}connection: close\r\n", reply.status);
     for (name, value) in &reply.headers {
         text.push_str(&format!("{name}: {value}\r\n"));

@@ -44,6 +44,7 @@ pub(crate) struct Call {
     if_match: Option<String>,
     idempotency_key: Option<String>,
     server_wait: Duration,
+    limit: Option<Duration>,
     read_back: Option<String>,
 }
 
@@ -57,6 +58,7 @@ impl Call {
             if_match: None,
             idempotency_key: None,
             server_wait: Duration::ZERO,
+            limit: None,
             read_back: None,
         }
     }
@@ -122,6 +124,12 @@ impl Call {
     pub(crate) fn held(mut self, wait: Duration) -> Self {
         self.server_wait = wait;
         self.query("wait", wait.as_secs().to_string())
+    }
+
+    /// Gives the whole exchange less time than the flag does.
+    pub(crate) fn within(mut self, limit: Duration) -> Self {
+        self.limit = Some(limit);
+        self
     }
 
     /// The command that shows what became of an uncertain write.
@@ -205,6 +213,14 @@ impl Client {
         Ok(raw)
     }
 
+    /// Sends a request and returns what came, error answers too.
+    ///
+    /// # Errors
+    /// No connection, time is up.
+    pub(crate) fn look(&self, call: &Call) -> Result<Raw> {
+        self.exchange(call)
+    }
+
     /// The `data` of a GET.
     ///
     /// # Errors
@@ -244,7 +260,8 @@ impl Client {
 
     /// Sends, and repeats where that is safe.
     fn exchange(&self, call: &Call) -> Result<Raw> {
-        let deadline = Instant::now() + self.timeout + call.server_wait;
+        let whole = self.timeout + call.server_wait;
+        let deadline = Instant::now() + call.limit.map_or(whole, |limit| limit.min(whole));
         let mut pause = PAUSE_FIRST;
         let last: OnceCell<Failure> = OnceCell::new();
         for repeat in 0..=REPEATS_MAX {

@@ -7,7 +7,9 @@ use crate::client::Call;
 use crate::failure::{Exit, Failure, Result};
 use crate::session::Session;
 
-/// Prefixes of ids; a text that begins with one is meant as an id.
+/// Characters of a UUID.
+const UUID_CHARS: usize = 36;
+/// Prefixes of ids; one of them before as many characters is meant as an id.
 const PREFIXES: [&str; 14] = [
     "ins_", "ns_", "cfg_", "agt_", "sec_", "rev_", "aud_", "req_", "prn_", "spn_", "cs_", "sa_", "pre_",
     "cls_",
@@ -52,7 +54,12 @@ impl<T: Kind> Named<T> {
     /// # Errors
     /// An id of another kind or form.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        if PREFIXES.iter().any(|prefix| text.starts_with(prefix)) {
+        let own = T::FORM.split('<').next().unwrap_or_default();
+        let id_of_another = |prefix: &&str| {
+            text.strip_prefix(*prefix)
+                .is_some_and(|rest| rest.len() == UUID_CHARS)
+        };
+        if text.starts_with(own) || PREFIXES.iter().any(|prefix| id_of_another(prefix)) {
             return T::parse(text)
                 .map(Self::Id)
                 .map_err(|error| wrong::<T>(text, error));
@@ -157,10 +164,14 @@ mod tests {
             Named::<AgentId>::parse("concierge").unwrap(),
             Named::Name("concierge".to_owned())
         );
+        assert_eq!(
+            Named::<AgentId>::parse("sa_bot").unwrap(),
+            Named::Name("sa_bot".to_owned())
+        );
         for wrong in [
             format!("ns_{UUID}"),
             "agt_x".to_owned(),
-            agent.to_uppercase().to_lowercase() + "0",
+            agent.clone() + "0",
             String::new(),
         ] {
             let failure = Named::<AgentId>::parse(&wrong).unwrap_err();

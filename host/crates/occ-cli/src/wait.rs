@@ -13,6 +13,8 @@ use crate::session::Session;
 
 /// Longest that the server is asked to hold an answer back.
 const HELD_MAX: Duration = Duration::from_secs(30);
+/// Time for an answer that is asked for just before the deadline.
+const GRACE: Duration = Duration::from_secs(5);
 /// Pause between reads that the server does not hold back.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The same with a server that knows no `?wait=`.
@@ -65,7 +67,7 @@ fn until<T>(
     let mut lost = false;
     loop {
         let begun = Instant::now();
-        let call = Call::get(path);
+        let call = Call::get(path).within(deadline.left() + GRACE);
         let call = if held {
             call.held(HELD_MAX.min(deadline.left()))
         } else {

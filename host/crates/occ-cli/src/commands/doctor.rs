@@ -166,10 +166,7 @@ fn server(client: &Client, origin: &Origin, report: &mut Report) -> bool {
         report.ok("tls", "the certificate is trusted");
     }
     report.ok("health", "alive");
-    match client.send_raw(&Call::get("/readyz")) {
-        Ok(_) => report.ok("ready", "ready"),
-        Err(failure) => report.fail("ready", &failure, "the server's log says which part is missing"),
-    }
+    ready(client, report);
     match client
         .send_raw(&Call::get("/openapi.json"))
         .map(|raw| contract(&raw))
@@ -185,6 +182,27 @@ fn server(client: &Client, origin: &Origin, report: &mut Report) -> bool {
     }
     clock(&raw, report);
     true
+}
+
+/// Ready, or which part is not.
+fn ready(client: &Client, report: &mut Report) {
+    let raw = match client.look(&Call::get("/readyz")) {
+        Ok(raw) if raw.status == 200 => return report.ok("ready", "ready"),
+        Ok(raw) => raw,
+        Err(failure) => return report.fail("ready", &failure, "does the server run?"),
+    };
+    let body: Value = serde_json::from_slice(&raw.body).unwrap_or_default();
+    let checks = body
+        .get("checks")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let failed: Vec<&str> = checks
+        .filter(|(_, state)| state.as_str() != Some("ok"))
+        .map(|(part, _)| part.as_str())
+        .collect();
+    let detail = format!("status {}; failed: {}", raw.status, failed.join(", "));
+    report.add("ready", Verdict::Fail, detail, Some("the server's log says more"));
 }
 
 fn contract(raw: &Raw) -> String {

@@ -36,9 +36,6 @@ pub(crate) enum Command {
         /// Of one Agent, by id or name
         #[arg(long)]
         agent: Option<String>,
-        /// Last result of this reconciler; needs administer on the Installation
-        #[arg(long, conflicts_with_all = ["state", "agent"])]
-        reconciler: Option<String>,
         #[command(flatten)]
         list: ListArgs,
     },
@@ -58,25 +55,17 @@ pub(crate) enum Command {
 
 pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
-        Command::List {
-            state,
-            agent,
-            reconciler,
-            list,
-        } => {
+        Command::List { state, agent, list } => {
             let agent = agent.map(|agent| names::agent(session, &agent)).transpose()?;
             // Only a Namespace that was asked for here narrows the list.
-            let asked = session.global.namespace.is_some() && reconciler.is_none();
-            let namespace = if asked {
-                session.namespace_if_named()?
-            } else {
-                None
+            let namespace = match session.global.namespace {
+                Some(_) => session.namespace_if_named()?,
+                None => None,
             };
             let call = Call::get("/work")
                 .query_if("state", state)
                 .query_if("namespaceId", namespace.map(ToString::to_string))
-                .query_if("agentId", agent.map(|agent| agent.to_string()))
-                .query_if("reconciler", reconciler);
+                .query_if("agentId", agent.map(|agent| agent.to_string()));
             session
                 .print()
                 .list(&VIEW, &session.api()?.list(&call, list.limit)?)
