@@ -21,7 +21,9 @@ impl Drivers {
     /// Id and counts of every loaded plugin, for metrics.
     #[must_use]
     pub fn totals(&self) -> Vec<(PluginInfo, Totals)> {
-        self.loaded().map(|plugin| (plugin.info(), plugin.totals())).collect()
+        self.loaded()
+            .map(|plugin| (plugin.info(), plugin.totals()))
+            .collect()
     }
 
     fn loaded(&self) -> impl Iterator<Item = &Arc<Plugin>> {

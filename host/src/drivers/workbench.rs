@@ -18,7 +18,10 @@ use crate::clock::Clock;
 const CALLS_MAX: u32 = 8;
 
 fn engine() -> Result<Engine, String> {
-    let options = EngineOptions { calls_max: CALLS_MAX, ..EngineOptions::default() };
+    let options = EngineOptions {
+        calls_max: CALLS_MAX,
+        ..EngineOptions::default()
+    };
     Engine::new(options).map_err(|error| error.to_string())
 }
 
@@ -48,7 +51,9 @@ pub async fn test(file: &Path, kind: Kind, settings: Option<&Value>) -> Result<R
         engine: engine()?,
         cache: None,
         processes: None,
-        now: Arc::new(move || Duration::try_from(clock.now() - time::OffsetDateTime::UNIX_EPOCH).unwrap_or_default()),
+        now: Arc::new(move || {
+            Duration::try_from(clock.now() - time::OffsetDateTime::UNIX_EPOCH).unwrap_or_default()
+        }),
         development: true,
     };
     Ok(Box::pin(occ_driver::conformance::run(&services, file, kind, settings)).await)

@@ -58,9 +58,12 @@ impl Command {
     pub async fn run(self) -> ExitCode {
         match self {
             Self::Inspect { file, kind } => inspect(&file, kind.map(Kind::from)).await,
-            Self::Test { file, kind, settings, junit } => {
-                test(&file, kind.into(), settings.as_deref(), junit.as_deref()).await
-            }
+            Self::Test {
+                file,
+                kind,
+                settings,
+                junit,
+            } => test(&file, kind.into(), settings.as_deref(), junit.as_deref()).await,
         }
     }
 }
@@ -71,24 +74,45 @@ async fn inspect(file: &Path, kind: Option<Kind>) -> ExitCode {
         Err(why) => return failed(2, &why),
     };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
-    let joined = |names: &[String]| if names.is_empty() { "none".to_owned() } else { names.join(" ") };
+    let joined = |names: &[String]| {
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(" ")
+        }
+    };
     let accepted = found.refused.is_none();
     let lines = [
         ("file", file.display().to_string()),
         ("size", format!("{} bytes", found.bytes)),
         ("digest", format!("sha256:{}", found.sha256)),
         ("world", or_none(found.kind.map(|kind| kind.world().to_owned()))),
-        ("contract", or_none(found.contract.map(|version| format!("occ:plugin@{version}")))),
+        (
+            "contract",
+            or_none(found.contract.map(|version| format!("occ:plugin@{version}"))),
+        ),
         ("offered", drivers::contracts_offered()),
         ("capabilities", joined(&found.capabilities)),
         ("imports", joined(&found.imports)),
-        ("compiled in", or_none(found.compile_time.map(|time| format!("{} ms", time.as_millis())))),
-        ("accepted", found.refused.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"))),
+        (
+            "compiled in",
+            or_none(found.compile_time.map(|time| format!("{} ms", time.as_millis()))),
+        ),
+        (
+            "accepted",
+            found
+                .refused
+                .map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
+        ),
     ];
     for (name, value) in lines {
         print(&format!("{name:<13} {value}"));
     }
-    if accepted { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    if accepted {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
 }
 
 async fn test(file: &Path, kind: Kind, settings: Option<&Path>, junit: Option<&Path>) -> ExitCode {
@@ -106,11 +130,16 @@ async fn test(file: &Path, kind: Kind, settings: Option<&Path>, junit: Option<&P
     {
         return failed(2, &format!("{}: cannot be written: {error}", path.display()));
     }
-    if report.passed() { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    if report.passed() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(1)
+    }
 }
 
 fn read_settings(path: &Path) -> Result<Value, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| format!("{}: cannot be read: {error}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| format!("{}: is no JSON: {error}", path.display()))
 }
 

@@ -17,7 +17,10 @@ pub(super) fn wire(info: PluginInfo) -> Plugin {
         // No bundle has a signature that this version verifies; what vouches for it is its
         // place in the image or its digest in the Installation.
         signature: "absent".to_owned(),
-        capabilities: PluginCapabilities { requested: names(info.requested), granted: names(info.capabilities) },
+        capabilities: PluginCapabilities {
+            requested: names(info.requested),
+            granted: names(info.capabilities),
+        },
         state: "loaded".to_owned(),
         breaker: info.breaker.as_str().to_owned(),
         last_error_code: info.last_error,

@@ -80,7 +80,12 @@ impl Breaker {
     /// May a call begin? If not, when to ask again.
     pub(crate) fn admit(&self, now: Instant) -> Result<Admission<'_>, Duration> {
         let mut state = self.state();
-        let Some((until, _)) = state.open else { return Ok(Admission { breaker: self, trial: false }) };
+        let Some((until, _)) = state.open else {
+            return Ok(Admission {
+                breaker: self,
+                trial: false,
+            });
+        };
         let left = until.saturating_duration_since(now);
         if !left.is_zero() {
             return Err(left);
@@ -89,7 +94,10 @@ impl Breaker {
             return Err(TRIAL_WAIT);
         }
         state.trial = true;
-        Ok(Admission { breaker: self, trial: true })
+        Ok(Admission {
+            breaker: self,
+            trial: true,
+        })
     }
 
     pub(crate) fn snapshot(&self, now: Instant) -> BreakerState {
@@ -109,7 +117,11 @@ impl Admission<'_> {
     pub(crate) fn answered(self) -> Change {
         let mut state = self.breaker.state();
         state.faults = 0;
-        if self.trial && state.open.take().is_some() { Change::Closed } else { Change::None }
+        if self.trial && state.open.take().is_some() {
+            Change::Closed
+        } else {
+            Change::None
+        }
     }
 
     /// The plugin is at fault.
@@ -148,7 +160,11 @@ mod tests {
         }
         breaker.admit(now).unwrap().answered();
         for _ in 1..FAULTS_MAX {
-            assert_eq!(breaker.admit(now).unwrap().failed(now), Change::None, "faults in a row count, not faults");
+            assert_eq!(
+                breaker.admit(now).unwrap().failed(now),
+                Change::None,
+                "faults in a row count, not faults"
+            );
         }
         assert_eq!(breaker.admit(now).unwrap().failed(now), Change::Opened(OPEN_MIN));
         assert_eq!(breaker.admit(now).unwrap_err(), OPEN_MIN);
@@ -173,7 +189,9 @@ mod tests {
         let mut open = OPEN_MIN;
         for _ in 0..10 {
             now += open;
-            let Change::Opened(next) = breaker.admit(now).unwrap().failed(now) else { panic!("stays open") };
+            let Change::Opened(next) = breaker.admit(now).unwrap().failed(now) else {
+                panic!("stays open")
+            };
             open = next;
         }
         assert_eq!(open, OPEN_MAX);

@@ -49,7 +49,11 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self { calls_max: 32, slot_wait: Duration::from_secs(10), spill_threads: 1 }
+        Self {
+            calls_max: 32,
+            slot_wait: Duration::from_secs(10),
+            spill_threads: 1,
+        }
     }
 }
 
@@ -82,7 +86,9 @@ struct Inner {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine").field("options", &self.0.options).finish_non_exhaustive()
+        f.debug_struct("Engine")
+            .field("options", &self.0.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -93,7 +99,8 @@ impl Engine {
     /// See [`EngineError`].
     pub fn new(options: EngineOptions) -> Result<Self, EngineError> {
         let config = config(&options)?;
-        let wasmtime = wasmtime::Engine::new(&config).map_err(|error| EngineError::Refused(format!("{error:#}")))?;
+        let wasmtime =
+            wasmtime::Engine::new(&config).map_err(|error| EngineError::Refused(format!("{error:#}")))?;
         let ticker = Ticker::start(&wasmtime)?;
         let spill = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(options.spill_threads.max(1))
@@ -134,8 +141,12 @@ impl Engine {
     /// Waits for a slot for a component with this many memories; `None` when none became
     /// free in time.
     pub(crate) async fn slot(&self, memories: u32) -> Option<OwnedSemaphorePermit> {
-        let wait = Arc::clone(&self.0.slots).acquire_many_owned(memories.clamp(1, MEMORIES_PER_COMPONENT_MAX));
-        tokio::time::timeout(self.0.options.slot_wait, wait).await.ok()?.ok()
+        let wait =
+            Arc::clone(&self.0.slots).acquire_many_owned(memories.clamp(1, MEMORIES_PER_COMPONENT_MAX));
+        tokio::time::timeout(self.0.options.slot_wait, wait)
+            .await
+            .ok()?
+            .ok()
     }
 
     /// Runs a call where it is awaited until it is found `preempted`, then in the spill
@@ -190,7 +201,9 @@ fn config(options: &EngineOptions) -> Result<Config, EngineError> {
     let mut config = Config::new();
     // An explicit target turns off the detection of CPU features: what was compiled on
     // one machine runs on every other of its architecture.
-    config.target(&triple).map_err(|_| EngineError::UnknownHost(triple))?;
+    config
+        .target(&triple)
+        .map_err(|_| EngineError::UnknownHost(triple))?;
     config
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
         .memory_init_cow(true)
@@ -220,13 +233,17 @@ impl Ticker {
     fn start(engine: &wasmtime::Engine) -> std::io::Result<Self> {
         let engine = engine.weak();
         let (stop, stopped) = mpsc::channel::<()>();
-        let thread = std::thread::Builder::new().name("plugin-epoch".to_owned()).spawn(move || {
-            while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                let Some(engine) = engine.upgrade() else { return };
-                engine.increment_epoch();
-            }
-        })?;
-        Ok(Self { stop: Mutex::new(Some((stop, thread))) })
+        let thread = std::thread::Builder::new()
+            .name("plugin-epoch".to_owned())
+            .spawn(move || {
+                while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                    let Some(engine) = engine.upgrade() else { return };
+                    engine.increment_epoch();
+                }
+            })?;
+        Ok(Self {
+            stop: Mutex::new(Some((stop, thread))),
+        })
     }
 
     fn stop(&self) {
@@ -248,6 +265,9 @@ impl std::hash::Hasher for DigestHasher {
 
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
-        digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+        digest
+            .iter()
+            .take(8)
+            .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
     }
 }

@@ -23,7 +23,10 @@ impl Harness {
     pub fn new(plugin: Arc<Plugin>) -> Result<Self, LoadError> {
         let kind = plugin.origin.kind;
         if kind != Kind::Harness {
-            return Err(LoadError::NotSelected { found: format!("a {kind}"), wanted: "a harness".to_owned() });
+            return Err(LoadError::NotSelected {
+                found: format!("a {kind}"),
+                wanted: "a harness".to_owned(),
+            });
         }
         Ok(Self { plugin })
     }
@@ -50,6 +53,9 @@ impl Harness {
 
     /// Turns a configuration into a plan, or says why not. Pure.
     pub async fn resolve(&self, request: &HarnessRequest) -> CallResult<Result<Plan, Refusal>> {
-        answer!(self.plugin.call_pure(Call::Resolve(request.clone())).await, Answer::Resolved)
+        answer!(
+            self.plugin.call_pure(Call::Resolve(request.clone())).await,
+            Answer::Resolved
+        )
     }
 }

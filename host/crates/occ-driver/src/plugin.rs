@@ -79,7 +79,10 @@ pub struct PluginInfo {
 
 impl std::fmt::Debug for Plugin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Plugin").field("identity", &self.identity).field("origin", &self.origin).finish_non_exhaustive()
+        f.debug_struct("Plugin")
+            .field("identity", &self.identity)
+            .field("origin", &self.origin)
+            .finish_non_exhaustive()
     }
 }
 
@@ -142,7 +145,10 @@ impl Plugin {
             memory_bytes_peak = tracing::field::Empty,
         );
         let result = match self.breaker.admit(started) {
-            Err(retry_after) => Err(DriverError::Unavailable { retry_after, why: Unavailable::BreakerOpen }),
+            Err(retry_after) => Err(DriverError::Unavailable {
+                retry_after,
+                why: Unavailable::BreakerOpen,
+            }),
             Ok(admission) => {
                 let result = self.attempt(cx, call, &gauge).instrument(span.clone()).await;
                 self.tell(admission, &result);
@@ -155,14 +161,17 @@ impl Plugin {
         span.record("memory_bytes_peak", memory_bytes);
         let error = result.as_ref().err();
         let ended = Instant::now();
-        self.stats.record(ended, Finished {
-            operation,
-            outcome: error.map_or("ok", DriverError::outcome),
-            error: error.map(DriverError::code),
-            duration: ended.saturating_duration_since(started),
-            host_calls,
-            memory_bytes,
-        });
+        self.stats.record(
+            ended,
+            Finished {
+                operation,
+                outcome: error.map_or("ok", DriverError::outcome),
+                error: error.map(DriverError::code),
+                duration: ended.saturating_duration_since(started),
+                host_calls,
+                memory_bytes,
+            },
+        );
         if let Some(error) = error.filter(|error| error.is_fault()) {
             tracing::warn!(
                 event = "plugin.call_failed",
@@ -192,7 +201,9 @@ impl Plugin {
                 let open_ms = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
                 tracing::warn!(event = "plugin.breaker_opened", %plugin, open_ms, "a plugin keeps failing and is not called");
             }
-            Change::Closed => tracing::info!(event = "plugin.breaker_closed", %plugin, "a plugin answers again"),
+            Change::Closed => {
+                tracing::info!(event = "plugin.breaker_closed", %plugin, "a plugin answers again")
+            }
         }
     }
 
@@ -201,10 +212,18 @@ impl Plugin {
         let max = self.limits.wall_of(operation);
         let Some(slot) = self.engine.slot(self.memories).await else {
             let retry_after = self.engine.options().slot_wait;
-            return Err(DriverError::Unavailable { retry_after, why: Unavailable::PoolBusy });
+            return Err(DriverError::Unavailable {
+                retry_after,
+                why: Unavailable::PoolBusy,
+            });
         };
         let deadline = cx.deadline.min(Instant::now() + max);
-        let cx = CallContext { plugin: self.identity.id.clone(), operation, deadline, ..cx.clone() };
+        let cx = CallContext {
+            plugin: self.identity.id.clone(),
+            operation,
+            deadline,
+            ..cx.clone()
+        };
         let given = cx.remaining();
         let expected = Expected::of(&call);
         let mut store = self.store(cx, &call, gauge);
@@ -219,15 +238,27 @@ impl Plugin {
         };
         match tokio::time::timeout_at(deadline, self.engine.run(run, &gauge.preempted)).await {
             Ok(Some(result)) => result,
-            Ok(None) => Err(DriverError::Trap("the call was cut off inside the host".to_owned())),
+            Ok(None) => Err(DriverError::Trap(
+                "the call was cut off inside the host".to_owned(),
+            )),
             Err(_) => Err(late(given, max)),
         }
     }
 
     fn store(&self, cx: CallContext, call: &Call, gauge: &Arc<Gauge>) -> Store<CallState> {
-        let seed = if call.is_pure() { Seed::Zero } else { Seed::Fresh(rand::rng().random()) };
-        let state =
-            CallState::new(cx, Arc::clone(&self.granted), Arc::clone(gauge), self.limits, seed, (self.now)());
+        let seed = if call.is_pure() {
+            Seed::Zero
+        } else {
+            Seed::Fresh(rand::rng().random())
+        };
+        let state = CallState::new(
+            cx,
+            Arc::clone(&self.granted),
+            Arc::clone(gauge),
+            self.limits,
+            seed,
+            (self.now)(),
+        );
         let mut store = Store::new(self.engine.wasmtime(), state);
         store.limiter(|state| state);
         store.set_epoch_deadline(1);
@@ -248,7 +279,10 @@ fn guest_data_max(limits: &CallLimits) -> usize {
 fn end(state: &mut CallState, result: Result<Answer, Fault>) -> CallResult<Answer> {
     if let Some(output) = state.output() {
         let bytes = output.len();
-        for line in output.lines().take(usize::try_from(state.limits().log_lines).unwrap_or(usize::MAX)) {
+        for line in output
+            .lines()
+            .take(usize::try_from(state.limits().log_lines).unwrap_or(usize::MAX))
+        {
             crate::capability::write_log(&state.cx, crate::capability::Level::Debug, line, &[]);
         }
         // Output counts as log, but it was written before it could be counted.
@@ -267,12 +301,19 @@ fn end(state: &mut CallState, result: Result<Answer, Fault>) -> CallResult<Answe
 
 fn classify(error: &wasmtime::Error, limits: &CallLimits) -> DriverError {
     if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        return DriverError::Unavailable { retry_after: Duration::from_secs(1), why: Unavailable::PoolBusy };
+        return DriverError::Unavailable {
+            retry_after: Duration::from_secs(1),
+            why: Unavailable::PoolBusy,
+        };
     }
     let cause = error.root_cause().to_string();
     if cause.contains("fuel allocated for hostcalls has been exhausted") {
         let used = u64::try_from(guest_data_max(limits)).unwrap_or(u64::MAX);
-        return DriverError::LimitExceeded { limit: Limit::ResultBytes, used, max: limits.result_bytes };
+        return DriverError::LimitExceeded {
+            limit: Limit::ResultBytes,
+            used,
+            max: limits.result_bytes,
+        };
     }
     match error.downcast_ref::<wasmtime::Trap>() {
         Some(trap) => DriverError::Trap(trap.to_string()),

@@ -24,7 +24,10 @@ use crate::limits::CallLimits;
 /// The error of a call that took longer than it was given.
 pub(crate) fn late(given: Duration, max: Duration) -> DriverError {
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    DriverError::Deadline { after_ms: ms(given), max_ms: ms(max) }
+    DriverError::Deadline {
+        after_ms: ms(given),
+        max_ms: ms(max),
+    }
 }
 
 /// Numbers of one call that are read while it runs and after it was dropped.
@@ -127,8 +130,16 @@ impl CallState {
 
     /// Counts a call into the host.
     pub(crate) fn enter_host(&mut self) -> wasmtime::Result<()> {
-        let calls = self.gauge.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1);
-        if calls > self.limits.host_calls { Err(self.exceed(Limit::HostCalls, calls)) } else { Ok(()) }
+        let calls = self
+            .gauge
+            .host_calls
+            .fetch_add(1, Ordering::Relaxed)
+            .saturating_add(1);
+        if calls > self.limits.host_calls {
+            Err(self.exceed(Limit::HostCalls, calls))
+        } else {
+            Ok(())
+        }
     }
 
     /// Leaves the time that the host took out of the component's CPU time.
@@ -139,12 +150,18 @@ impl CallState {
     /// Bounds one answer of the host.
     pub(crate) fn answer(&mut self, bytes: usize) -> wasmtime::Result<()> {
         let bytes = u64::try_from(bytes).unwrap_or(u64::MAX);
-        if bytes > self.limits.host_answer_bytes { Err(self.exceed(Limit::HostAnswerBytes, bytes)) } else { Ok(()) }
+        if bytes > self.limits.host_answer_bytes {
+            Err(self.exceed(Limit::HostAnswerBytes, bytes))
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts log output.
     pub(crate) fn log(&mut self, bytes: usize, lines: u64) -> wasmtime::Result<()> {
-        self.log_bytes = self.log_bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.log_bytes = self
+            .log_bytes
+            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         self.log_lines = self.log_lines.saturating_add(lines);
         if self.log_bytes > self.limits.log_bytes {
             return Err(self.exceed(Limit::LogBytes, self.log_bytes));
@@ -201,7 +218,10 @@ impl CallState {
                 .insecure_random(random())
                 .insecure_random_seed(match seed {
                     Seed::Zero => 0,
-                    Seed::Fresh(seed) => seed.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte)),
+                    Seed::Fresh(seed) => seed
+                        .iter()
+                        .take(16)
+                        .fold(0, |sum, byte| (sum << 8) | u128::from(*byte)),
                 })
                 .max_random_size(RANDOM_BYTES_MAX)
                 .wall_clock(StartOfCall(started))
@@ -210,7 +230,11 @@ impl CallState {
                 .allow_udp(false)
                 .allow_ip_name_lookup(false)
                 .build();
-            Wasi { ctx, table: ResourceTable::new(), output }
+            Wasi {
+                ctx,
+                table: ResourceTable::new(),
+                output,
+            }
         })
     }
 }
@@ -257,7 +281,12 @@ impl HostMonotonicClock for HostCalls {
 }
 
 impl ResourceLimiter for CallState {
-    fn memory_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn memory_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let growth = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
         let total = self.memory_bytes.saturating_add(growth);
         if total > self.limits.memory_bytes {
@@ -268,7 +297,12 @@ impl ResourceLimiter for CallState {
         Ok(true)
     }
 
-    fn table_growing(&mut self, current: usize, desired: usize, _maximum: Option<usize>) -> wasmtime::Result<bool> {
+    fn table_growing(
+        &mut self,
+        current: usize,
+        desired: usize,
+        _maximum: Option<usize>,
+    ) -> wasmtime::Result<bool> {
         let growth = u64::try_from(desired.saturating_sub(current)).unwrap_or(u64::MAX);
         let total = self.table_elements.saturating_add(growth);
         if total > self.limits.table_elements {
@@ -276,5 +310,74 @@ impl ResourceLimiter for CallState {
         }
         self.table_elements = total;
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> CallState {
+        let cx = CallContext::pure(Instant::now() + Duration::from_secs(1));
+        let granted = Granted::new("test".to_owned(), "{}".to_owned(), None);
+        let limits = CallLimits::default();
+        CallState::new(
+            cx,
+            Arc::new(granted),
+            Arc::default(),
+            limits,
+            Seed::Zero,
+            Duration::ZERO,
+        )
+    }
+
+    fn limit_of(mut state: CallState) -> (Limit, u64, u64) {
+        match state.take_verdict() {
+            Some(DriverError::LimitExceeded { limit, used, max }) => (limit, used, max),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn memories_and_tables_are_summed() {
+        let mut state = state();
+        let page = 64 * 1024;
+        assert!(state.memory_growing(0, 600 * page, None).is_ok_and(|grows| grows));
+        assert!(state.memory_growing(0, 400 * page, None).is_ok_and(|grows| grows));
+        assert!(state.memory_growing(600 * page, 625 * page, None).is_err());
+        assert_eq!(limit_of(state), (Limit::MemoryBytes, 1025 * 65_536, 64 << 20));
+        let mut state = self::state();
+        assert!(state.table_growing(0, 60_000, None).is_ok_and(|grows| grows));
+        assert!(state.table_growing(0, 60_000, None).is_err());
+        assert_eq!(limit_of(state), (Limit::TableElements, 120_000, 100_000));
+    }
+
+    #[test]
+    fn an_answer_of_the_host_is_bounded() {
+        let mut state = state();
+        assert!(state.answer(8 << 20).is_ok());
+        assert!(state.answer((8 << 20) + 1).is_err());
+        assert_eq!(limit_of(state), (Limit::HostAnswerBytes, (8 << 20) + 1, 8 << 20));
+    }
+
+    #[test]
+    fn a_pure_call_sees_the_same_world_each_time() {
+        let bytes = || {
+            let mut state = state();
+            let mut random = [0; 16];
+            wasmtime_wasi::p2::bindings::random::random::Host::get_random_bytes(state.ctx().ctx.random(), 16)
+                .map(|drawn| random.copy_from_slice(&drawn))
+                .unwrap();
+            random
+        };
+        assert_eq!(bytes(), bytes());
+    }
+
+    #[test]
+    fn the_first_verdict_stays() {
+        let mut state = state();
+        state.exceed(Limit::LogBytes, 1);
+        state.exceed(Limit::HostCalls, 2);
+        assert_eq!(limit_of(state).0, Limit::LogBytes);
     }
 }

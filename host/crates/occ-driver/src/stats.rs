@@ -9,8 +9,8 @@ use tokio::time::Instant;
 
 /// Upper bounds of the duration histogram in microseconds; a last bucket has no bound.
 pub const DURATION_BOUNDS_US: [u64; 16] = [
-    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000, 5_000_000,
-    30_000_000,
+    50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
+    5_000_000, 30_000_000,
 ];
 const BUCKETS: usize = DURATION_BOUNDS_US.len() + 1;
 /// The window of the API is made of slices of one minute.
@@ -93,7 +93,10 @@ pub(crate) struct Finished<'a> {
 
 impl Stats {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { born: now, counted: Mutex::default() }
+        Self {
+            born: now,
+            counted: Mutex::default(),
+        }
     }
 
     fn minute(&self, now: Instant) -> u64 {
@@ -103,12 +106,16 @@ impl Stats {
     pub(crate) fn record(&self, now: Instant, call: Finished<'_>) {
         let minute = self.minute(now);
         let us = u64::try_from(call.duration.as_micros()).unwrap_or(u64::MAX);
-        let bucket = DURATION_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(BUCKETS - 1);
+        let bucket = DURATION_BOUNDS_US
+            .iter()
+            .position(|bound| us <= *bound)
+            .unwrap_or(BUCKETS - 1);
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = &mut counted.totals;
         totals.host_calls = totals.host_calls.saturating_add(call.host_calls);
         totals.memory_bytes_peak = totals.memory_bytes_peak.max(call.memory_bytes);
-        if let Some(error) = call.error {
+        // That a call was not begun says nothing new about the plugin.
+        if let Some(error) = call.error.filter(|_| call.outcome != "unavailable") {
             totals.last_error = Some(error.to_owned());
         }
         let count = totals.calls.entry((call.operation, call.outcome)).or_default();
@@ -118,7 +125,10 @@ impl Stats {
         let slot = usize::try_from(minute % WINDOW_SLICES as u64).unwrap_or(0);
         if let Some(slice) = counted.slices.get_mut(slot) {
             if slice.minute != minute {
-                *slice = Slice { minute, ..Slice::default() };
+                *slice = Slice {
+                    minute,
+                    ..Slice::default()
+                };
             }
             slice.failures += u64::from(call.error.is_some());
             increment(&mut slice.durations, bucket);
@@ -126,7 +136,11 @@ impl Stats {
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner).totals.clone()
+        self.counted
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .totals
+            .clone()
     }
 
     pub(crate) fn recent(&self, now: Instant) -> Recent {
@@ -137,10 +151,17 @@ impl Stats {
         for slice in &counted.slices {
             if minute.saturating_sub(slice.minute) < WINDOW_SLICES as u64 {
                 failures += slice.failures;
-                sum.iter_mut().zip(slice.durations).for_each(|(sum, count)| *sum += count);
+                sum.iter_mut()
+                    .zip(slice.durations)
+                    .for_each(|(sum, count)| *sum += count);
             }
         }
-        Recent { calls: sum.iter().sum(), failures, p50_ms: quantile(&sum, 50), p99_ms: quantile(&sum, 99) }
+        Recent {
+            calls: sum.iter().sum(),
+            failures,
+            p50_ms: quantile(&sum, 50),
+            p99_ms: quantile(&sum, 99),
+        }
     }
 }
 
@@ -189,14 +210,23 @@ mod tests {
         for us in 0..100 {
             stats.record(born, call(us));
         }
-        stats.record(born, Finished { error: Some("DRIVER_TRAPPED"), ..call(400_000) });
+        stats.record(
+            born,
+            Finished {
+                error: Some("DRIVER_TRAPPED"),
+                ..call(400_000)
+            },
+        );
         let recent = stats.recent(born + Duration::from_secs(299));
         assert_eq!((recent.calls, recent.failures), (101, 1));
-        assert_eq!((recent.p50_ms, recent.p99_ms), (Some(0.1), Some(0.1)));
+        assert_eq!((recent.p50_ms, recent.p99_ms), (Some(0.05), Some(0.1)));
         assert_eq!(stats.recent(born + Duration::from_secs(301)).calls, 0);
         let totals = stats.totals();
         let count = totals.calls.get(&("observe", "ok")).unwrap();
-        assert_eq!((count.calls, totals.host_calls, totals.memory_bytes_peak), (101, 202, 400_000));
+        assert_eq!(
+            (count.calls, totals.host_calls, totals.memory_bytes_peak),
+            (101, 202, 400_000)
+        );
         assert_eq!(totals.last_error.as_deref(), Some("DRIVER_TRAPPED"));
     }
 }

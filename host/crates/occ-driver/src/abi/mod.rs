@@ -15,8 +15,8 @@ use crate::engine::Engine;
 use crate::error::DriverError;
 use crate::state::CallState;
 use crate::types::{
-    Agent, Description, HarnessRequest, Instance, LogLine, LogRequest, Observation, Plan, PlatformFacts, Progress,
-    Reason, Refusal, Revision, RevisionRef, SettingProblem, Tenant,
+    Agent, Description, HarnessRequest, Instance, LogLine, LogRequest, Observation, Plan, PlatformFacts,
+    Progress, Reason, Refusal, Revision, RevisionRef, SettingProblem, Tenant,
 };
 
 /// What a plugin is for.
@@ -169,7 +169,11 @@ pub(crate) trait Contract: Send + Sync {
 /// A component that was linked and can be instantiated for each call.
 pub(crate) trait Bound: Send + Sync {
     /// Instantiates in the store and calls.
-    fn call<'a>(&'a self, store: &'a mut Store<CallState>, call: Call) -> BoxFuture<'a, Result<Answer, Fault>>;
+    fn call<'a>(
+        &'a self,
+        store: &'a mut Store<CallState>,
+        call: Call,
+    ) -> BoxFuture<'a, Result<Answer, Fault>>;
 }
 
 /// Living versions, newest first.
@@ -177,11 +181,18 @@ static CONTRACTS: [&dyn Contract; 1] = [&v0_1::V0_1];
 
 /// The adapter of a version.
 pub(crate) fn contract(version: (u64, u64)) -> Option<&'static dyn Contract> {
-    CONTRACTS.iter().copied().find(|contract| contract.version() == version)
+    CONTRACTS
+        .iter()
+        .copied()
+        .find(|contract| contract.version() == version)
 }
 
 /// Versions that this host offers, newest first, such as `0.1`.
 #[must_use]
 pub fn versions() -> Vec<String> {
-    CONTRACTS.iter().map(|contract| contract.version()).map(|(major, minor)| format!("{major}.{minor}")).collect()
+    CONTRACTS
+        .iter()
+        .map(|contract| contract.version())
+        .map(|(major, minor)| format!("{major}.{minor}"))
+        .collect()
 }

@@ -30,8 +30,18 @@ impl Requests {
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        names.extend(self.kubernetes.as_ref().is_some_and(|kinds| !kinds.is_empty()).then_some("kubernetes"));
-        names.extend(self.http.as_ref().is_some_and(|hosts| !hosts.is_empty()).then_some("http"));
+        names.extend(
+            self.kubernetes
+                .as_ref()
+                .is_some_and(|kinds| !kinds.is_empty())
+                .then_some("kubernetes"),
+        );
+        names.extend(
+            self.http
+                .as_ref()
+                .is_some_and(|hosts| !hosts.is_empty())
+                .then_some("http"),
+        );
         names.extend(self.process.is_some().then_some("process"));
         names
     }
@@ -68,7 +78,9 @@ pub enum GrantProblem {
     #[error("grants break their schema: {0}")]
     Malformed(String),
     /// Requested, not optional, not granted.
-    #[error("{0} is requested by the plugin and not granted; grant it under `grants.{0}` or choose another plugin")]
+    #[error(
+        "{0} is requested by the plugin and not granted; grant it under `grants.{0}` or choose another plugin"
+    )]
     Missing(&'static str),
     /// This host has no such capability yet.
     #[error("{0} is granted, but this version of the host does not offer it")]
@@ -94,7 +106,10 @@ impl Grants {
             Err(error) => return Err(vec![GrantProblem::Malformed(error.to_string())]),
         };
         let mut problems = Vec::new();
-        for (name, granted) in [("kubernetes", document.kubernetes.is_some()), ("http", document.http.is_some())] {
+        for (name, granted) in [
+            ("kubernetes", document.kubernetes.is_some()),
+            ("http", document.http.is_some()),
+        ] {
             if granted {
                 problems.push(GrantProblem::NotBuilt(name));
             }
@@ -114,9 +129,19 @@ impl Grants {
                 let granted = *name == "process" && effective.process.is_some();
                 !granted && !optional.iter().any(|optional| optional == name)
             };
-            problems.extend(requests.names().into_iter().filter(missing).map(GrantProblem::Missing));
+            problems.extend(
+                requests
+                    .names()
+                    .into_iter()
+                    .filter(missing)
+                    .map(GrantProblem::Missing),
+            );
         }
-        if problems.is_empty() { Ok(effective) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(effective)
+        } else {
+            Err(problems)
+        }
     }
 }
 
@@ -148,13 +173,28 @@ mod tests {
             Grants::effective(&process, optional, &grants, development).unwrap_err()
         };
         assert_eq!(refused(&[], json!({}), true), [GrantProblem::Missing("process")]);
-        assert_eq!(Grants::effective(&process, &["process".to_owned()], &json!({}), true), Ok(Grants::default()));
+        assert_eq!(
+            Grants::effective(&process, &["process".to_owned()], &json!({}), true),
+            Ok(Grants::default())
+        );
         let one = json!({"process": {"commands": [["/bin/true"]]}});
         assert_eq!(refused(&[], one, false), [GrantProblem::DevelopmentOnly]);
-        assert!(matches!(refused(&[], json!({"process": true}), true)[..], [GrantProblem::Malformed(_)]));
-        assert!(matches!(refused(&[], json!({"disk": {}}), true)[..], [GrantProblem::Malformed(_)]));
+        assert!(matches!(
+            refused(&[], json!({"process": true}), true)[..],
+            [GrantProblem::Malformed(_)]
+        ));
+        assert!(matches!(
+            refused(&[], json!({"disk": {}}), true)[..],
+            [GrantProblem::Malformed(_)]
+        ));
         let relative = json!({"process": {"commands": [["node"]]}});
-        assert!(matches!(refused(&[], relative, true)[..], [GrantProblem::Malformed(_)]));
-        assert_eq!(refused(&[], json!({"kubernetes": []}), true), [GrantProblem::NotBuilt("kubernetes")]);
+        assert!(matches!(
+            refused(&[], relative, true)[..],
+            [GrantProblem::Malformed(_)]
+        ));
+        assert_eq!(
+            refused(&[], json!({"kubernetes": []}), true),
+            [GrantProblem::NotBuilt("kubernetes")]
+        );
     }
 }

@@ -32,7 +32,12 @@ impl Granted {
         settings: String,
         process: Option<(Arc<dyn ProcessSupervisor>, ProcessGrant)>,
     ) -> Self {
-        Self { plugin, settings, process, refused: Mutex::default() }
+        Self {
+            plugin,
+            settings,
+            process,
+            refused: Mutex::default(),
+        }
     }
 
     /// Names of the capabilities that answer.
@@ -45,7 +50,11 @@ impl Granted {
     /// Logs, once for each plugin and capability, that something was asked for that was
     /// not granted.
     pub(crate) fn refuse(&self, capability: &'static str, operation: &'static str) {
-        let first = self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(capability);
+        let first = self
+            .refused
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(capability);
         if first {
             tracing::warn!(
                 event = "plugin.capability_refused",
@@ -60,6 +69,9 @@ impl Granted {
 
 impl std::fmt::Debug for Granted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Granted").field("plugin", &self.plugin).field("names", &self.names()).finish_non_exhaustive()
+        f.debug_struct("Granted")
+            .field("plugin", &self.plugin)
+            .field("names", &self.names())
+            .finish_non_exhaustive()
     }
 }

@@ -21,7 +21,11 @@ pub trait ProcessSupervisor: Send + Sync + 'static {
     /// Begins a stop.
     fn stop<'a>(&'a self, cx: &'a CallContext, id: &'a str) -> BoxFuture<'a, Result<(), ProcessError>>;
     /// Removes an entry and its state.
-    fn remove_state<'a>(&'a self, cx: &'a CallContext, id: &'a str) -> BoxFuture<'a, Result<(), ProcessError>>;
+    fn remove_state<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<(), ProcessError>>;
     /// Entries of the call's tenant that carry every label.
     fn list<'a>(
         &'a self,
@@ -57,7 +61,11 @@ impl ProcessSupervisor for ProcessHost {
         Self::stop(self, cx, id).boxed()
     }
 
-    fn remove_state<'a>(&'a self, cx: &'a CallContext, id: &'a str) -> BoxFuture<'a, Result<(), ProcessError>> {
+    fn remove_state<'a>(
+        &'a self,
+        cx: &'a CallContext,
+        id: &'a str,
+    ) -> BoxFuture<'a, Result<(), ProcessError>> {
         Self::remove_state(self, cx, id).boxed()
     }
 

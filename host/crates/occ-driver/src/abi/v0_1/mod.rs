@@ -44,7 +44,14 @@ const HARNESS: (&str, &[&str]) = ("harness", &["resolve"]);
 const BACKEND: (&str, &[&str]) = ("backend", &["list-models", "probe"]);
 const REPO: (&str, &[&str]) = (
     "repo",
-    &["maintenance-interval-ms", "list-options", "admit", "open-session", "session-state", "close-session"],
+    &[
+        "maintenance-interval-ms",
+        "list-options",
+        "admit",
+        "open-session",
+        "session-state",
+        "close-session",
+    ],
 );
 
 impl Contract for V0_1 {
@@ -75,7 +82,12 @@ impl Contract for V0_1 {
             Kind::Harness => (None, Some(harness::GuestIndices::new(&instance_pre)?)),
             Kind::Backend | Kind::Repo => (None, None),
         };
-        Ok(Box::new(Component0 { instance_pre, driver, compute, harness }))
+        Ok(Box::new(Component0 {
+            instance_pre,
+            driver,
+            compute,
+            harness,
+        }))
     }
 }
 
@@ -87,9 +99,15 @@ struct Component0 {
 }
 
 impl Bound for Component0 {
-    fn call<'a>(&'a self, store: &'a mut Store<CallState>, call: Call) -> BoxFuture<'a, Result<Answer, Fault>> {
+    fn call<'a>(
+        &'a self,
+        store: &'a mut Store<CallState>,
+        call: Call,
+    ) -> BoxFuture<'a, Result<Answer, Fault>> {
         match call {
-            call @ (Call::Describe | Call::CheckSettings(_) | Call::Preflight) => self.driver(store, call).boxed(),
+            call @ (Call::Describe | Call::CheckSettings(_) | Call::Preflight) => {
+                self.driver(store, call).boxed()
+            }
             Call::Resolve(request) => self.resolve(store, request).boxed(),
             call => self.compute(store, call).boxed(),
         }
@@ -106,10 +124,12 @@ impl Component0 {
         let guest = self.driver.load(&mut *store, &instance)?;
         Ok(match call {
             Call::Describe => Answer::Description(output::description(guest.call_describe(store).await?)?),
-            Call::CheckSettings(settings) => {
-                Answer::Problems(output::problems(guest.call_check_settings(store, &input::json(&settings)).await?))
-            }
-            _ => Answer::Warnings(output::reasons(guest.call_preflight(store).await?.map_err(output::failure)?)?),
+            Call::CheckSettings(settings) => Answer::Problems(output::problems(
+                guest.call_check_settings(store, &input::json(&settings)).await?,
+            )),
+            _ => Answer::Warnings(output::reasons(
+                guest.call_preflight(store).await?.map_err(output::failure)?,
+            )?),
         })
     }
 
@@ -137,32 +157,38 @@ impl Component0 {
             Call::DeleteTenant(tenant) => guest.call_delete_tenant(store, &input::tenant(tenant)).await?,
             Call::Prepare(revision, serving) => {
                 let serving = serving.map(input::reference);
-                guest.call_prepare(store, &input::revision(revision), serving.as_ref()).await?
+                guest
+                    .call_prepare(store, &input::revision(revision), serving.as_ref())
+                    .await?
             }
             Call::Activate(revision) => guest.call_activate(store, &input::revision(revision)).await?,
             Call::Deactivate(revision) => guest.call_deactivate(store, &input::revision(revision)).await?,
             Call::Retire(agent, gone, serving) => {
                 let gone: Vec<_> = gone.into_iter().map(input::reference).collect();
                 let serving = serving.map(input::reference);
-                guest.call_retire(store, &input::agent(agent), &gone, serving.as_ref()).await?
+                guest
+                    .call_retire(store, &input::agent(agent), &gone, serving.as_ref())
+                    .await?
             }
             Call::Stop(agent) => guest.call_stop(store, &input::agent(agent)).await?,
             Call::Destroy(agent) => guest.call_destroy(store, &input::agent(agent)).await?,
             reading => return read(&guest, store, reading).await,
         };
-        Ok(Answer::Progress(output::progress(progress.map_err(output::failure)?)?))
+        Ok(Answer::Progress(output::progress(
+            progress.map_err(output::failure)?,
+        )?))
     }
 }
 
 /// The functions that change nothing.
 async fn read(guest: &compute::Guest, store: &mut Store<CallState>, call: Call) -> Result<Answer, Fault> {
     Ok(match call {
-        Call::Platform => {
-            Answer::Platform(output::platform(&guest.call_platform(store).await?.map_err(output::failure)?)?)
-        }
-        Call::CheckPlan(plan) => {
-            Answer::Problems(output::problems(guest.call_check_plan(store, &input::plan(plan)).await?))
-        }
+        Call::Platform => Answer::Platform(output::platform(
+            &guest.call_platform(store).await?.map_err(output::failure)?,
+        )?),
+        Call::CheckPlan(plan) => Answer::Problems(output::problems(
+            guest.call_check_plan(store, &input::plan(plan)).await?,
+        )),
         Call::Observe(revision) => {
             let observation = guest.call_observe(store, &input::revision(revision)).await?;
             Answer::Observation(output::observation(observation.map_err(output::failure)?)?)
@@ -177,7 +203,9 @@ async fn read(guest: &compute::Guest, store: &mut Store<CallState>, call: Call) 
         }
         Call::ReadLogs(revision, request) => {
             let request = input::log_request(request);
-            let lines = guest.call_read_logs(store, &input::revision(revision), request).await?;
+            let lines = guest
+                .call_read_logs(store, &input::revision(revision), request)
+                .await?;
             Answer::Lines(output::lines(lines.map_err(output::failure)?))
         }
         _ => return Err(wrong_kind().into()),
