@@ -28,6 +28,8 @@ use crate::ids::Ids;
 use crate::shutdown::Shutdown;
 use crate::{reconcile, worker};
 
+/// Ports that the gateways of local agents draw from.
+const AGENT_PORTS: std::ops::RangeInclusive<u16> = 20_100..=20_999;
 /// Connections of a worker's pool.
 const WORKER_POOL: u32 = 6;
 /// Connections that claims and renewals have for themselves.
@@ -72,6 +74,7 @@ pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
         aot_cache: environment.aot_cache.clone(),
         process_folder: environment.process_folder.clone(),
         processes: Processes::Supervise,
+        ports: AGENT_PORTS,
         convergence: Duration::from_millis(environment.settings.convergence_ms),
         clock: Clock::system(),
         ids: Ids::system(),
@@ -155,6 +158,7 @@ fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shut
         aot_cache: environment.aot_cache.clone(),
         process_folder: environment.process_folder.clone(),
         processes,
+        ports: AGENT_PORTS,
         convergence: Duration::from_millis(WorkerSettings::default().convergence_ms),
         clock: Clock::system(),
         ids: Ids::system(),

@@ -21,12 +21,16 @@
 //! | `GET /exit/CODE` | none: it ends with that code |
 //! | anything else | 200, the path |
 //!
+//! `occ-double gateway` stands in for OpenClaw: it listens on `OPENCLAW_GATEWAY_PORT`, and the member
+//! `double` of its configuration file sets the variables above: `{"EXIT_CODE": 78, "EXIT_AFTER_MS": 50}`.
+//!
 //! `occ-double supervise FOLDER SPEC.json` opens a `ProcessHost` on the folder, starts
 //! the spec and supervises until it is killed. `occ-double wait` only waits.
 
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -49,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match arguments.as_slice() {
         [] => serve(),
         ["wait"] => wait_for_ever(),
+        ["gateway"] => gateway(),
         // Its parent ends at once, so that the helper has none.
         ["fork"] => {
             helper()?;
@@ -98,6 +103,21 @@ fn helper() -> anyhow::Result<()> {
         .stdin(Stdio::null())
         .spawn()?;
     Ok(())
+}
+
+/// Becomes the server with what the configuration says.
+fn gateway() -> anyhow::Result<ExitCode> {
+    let mut server = Command::new(std::env::current_exe()?);
+    if let Some(port) = variable("OPENCLAW_GATEWAY_PORT") {
+        server.env("PORT", port);
+    }
+    if let Some(file) = variable("OPENCLAW_CONFIG_PATH") {
+        let document: serde_json::Value = serde_json::from_slice(&std::fs::read(file)?)?;
+        for (name, value) in document.get("double").and_then(serde_json::Value::as_object).into_iter().flatten() {
+            server.env(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        }
+    }
+    Err(server.exec().into())
 }
 
 fn serve() -> anyhow::Result<ExitCode> {

@@ -1,5 +1,6 @@
 //! Makes the parts of a process in the order in which they depend on each other.
 
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub struct Assembly {
     pub process_folder: Option<PathBuf>,
     /// What may be done with them.
     pub processes: Processes,
+    /// Ports that local processes draw from.
+    pub ports: RangeInclusive<u16>,
     /// Time for a deployment to become ready.
     pub convergence: Duration,
     /// Time.
@@ -100,6 +103,7 @@ pub async fn assemble(assembly: Assembly) -> Result<Parts> {
         aot_cache: assembly.aot_cache.as_deref(),
         process_folder: assembly.process_folder.as_deref(),
         supervise: assembly.processes == Processes::Supervise,
+        ports: assembly.ports.clone(),
         clock: clock.clone(),
         authority: Arc::new(authority),
     }))
