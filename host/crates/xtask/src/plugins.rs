@@ -14,7 +14,9 @@ const TARGET: &str = "wasm32-wasip2";
 pub(crate) fn build() -> Result<PathBuf> {
     add_target()?;
     let plugins = run::root().join("plugins");
-    run::run(run::cargo(["build", "--release", "--target", TARGET, "--locked"]).current_dir(&plugins).env("CARGO_TARGET_DIR", run::target()))?;
+    let mut cargo = run::cargo(["build", "--release", "--target", TARGET, "--locked"]);
+    cargo.current_dir(&plugins).env("CARGO_TARGET_DIR", run::target()).env("RUSTFLAGS", remapped());
+    run::run(&mut cargo)?;
     let bundle = run::target().join("plugins");
     std::fs::create_dir_all(&bundle)?;
     let mut entries = Vec::new();
@@ -30,6 +32,12 @@ pub(crate) fn build() -> Result<PathBuf> {
     std::fs::write(&staged, text)?;
     std::fs::rename(&staged, bundle.join("bundle.json"))?;
     Ok(bundle)
+}
+
+/// Panic messages hold source paths; without this the same source has another digest on another machine.
+fn remapped() -> String {
+    let home = run::env("CARGO_HOME").or_else(|| run::env("HOME").map(|home| format!("{home}/.cargo"))).unwrap_or_default();
+    format!("--remap-path-prefix={home}=/cargo --remap-path-prefix={}=/source", run::root().display())
 }
 
 /// The compiler's target for components, added when absent.
