@@ -1,2 +1,7 @@
-//! occ-host
-fn main() {}
+//! `occ-host`: one binary for every process of the control plane.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    occ_host::command::main()
+}

@@ -9,7 +9,7 @@ mod worker;
 mod yaml;
 
 pub use environment::{Environment, LogFormat, Mode, Secret, ServeEnvironment, WorkerEnvironment};
-pub use installation::{DriverSelection, Installation, Limits, PluginLimits, SecretStoreSelection, Trust};
+pub use installation::{DriverSelection, Installation, Limits, PluginLimits, SecretStoreSelection, Trust, Unsigned};
 pub use worker::WorkerSettings;
 pub use yaml::YAML_BYTES_MAX;
 

@@ -177,7 +177,7 @@ impl Command {
             return Ok(ExitCode::SUCCESS);
         }
         host::stop(folder).await?;
-        host::stop_agents(folder, path).await?;
+        host::stop_agents(folder).await?;
         Postgres::find(folder, path)?.stop()?;
         say("down         host, agents and PostgreSQL have ended");
         if self.reset {

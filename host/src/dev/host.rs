@@ -111,9 +111,9 @@ pub(super) async fn stop(folder: &Folder) -> Result<()> {
 }
 
 /// Ends every agent of this folder.
-pub(super) async fn stop_agents(folder: &Folder, path: &str) -> Result<()> {
+pub(super) async fn stop_agents(folder: &Folder) -> Result<()> {
     if folder.processes().is_dir() {
-        drivers::processes_end(&folder.processes(), path, AGENTS_GRACE).await?;
+        drivers::processes_end(&folder.processes(), AGENTS_GRACE).await?;
     }
     Ok(())
 }

@@ -149,6 +149,40 @@ impl CallAuthority for HostAuthority {
     }
 }
 
+/// For work that needs no answer: ending processes, looking at a plugin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoAuthority;
+
+impl CallAuthority for NoAuthority {
+    fn lease_alive<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, bool> {
+        ready(false).boxed()
+    }
+
+    fn fence(&self, call: &CallContext) -> u64 {
+        call.epoch
+    }
+
+    fn fence_floor<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<u64, AuthorityError>> {
+        ready(Err(AuthorityError::Unavailable)).boxed()
+    }
+
+    fn tenant_namespaces<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<Vec<String>, AuthorityError>> {
+        ready(Err(AuthorityError::Unavailable)).boxed()
+    }
+
+    fn secret_value<'a>(
+        &'a self,
+        _: &'a CallContext,
+        _: &'a SecretRef,
+    ) -> BoxFuture<'a, Result<SecretValue, AuthorityError>> {
+        ready(Err(AuthorityError::Missing)).boxed()
+    }
+
+    fn security_event<'a>(&'a self, _: &'a CallContext, _: SecurityEvent) -> BoxFuture<'a, ()> {
+        ready(()).boxed()
+    }
+}
+
 /// Writes refusals to the audit log until the last authority is gone.
 pub async fn write_denials(app: App, mut denials: Denials) {
     while let Some(denial) = denials.recv().await {

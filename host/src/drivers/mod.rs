@@ -7,15 +7,20 @@ pub mod authority;
 mod info;
 pub mod leases;
 mod workbench;
+mod load;
 
 use std::sync::Arc;
 
 pub use occ_driver::call::{AuthorityError, CallAuthority, CallContext, SecretRef, SecretValue, SecurityEvent};
+pub use occ_driver::capability::process::{ProcessChange, ProcessHost};
 pub use occ_driver::types::PluginIdentity;
 pub use occ_driver::{CallResult, Compute as ComputeDriver, DriverError, Harness as HarnessDriver, types};
 
 pub use info::{DURATION_BOUNDS_US, PluginInfo, Totals, WINDOW_SECS};
 pub use workbench::{Kind, Report, contracts_offered, inspect, test};
+pub use authority::HostAuthority;
+pub use leases::LeaseBook;
+pub use load::{LoadOptions, Loaded, load, processes_end, write_denials_until};
 
 use types::{HarnessRequest, Plan, Refusal};
 
