@@ -11,7 +11,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
 use tokio::net::TcpListener;
 
 pub use assemble::{Assembly, Parts, Processes, assemble};
@@ -84,7 +83,13 @@ pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
     let health = start_worker(&parts, &environment.settings).await?;
     let listener = bind(environment.private).await?;
     let app = &parts.app;
-    let routes = http::metrics::private(app.metrics.clone(), app.db.clone()).merge(http::health::of_worker(health));
+    let (alive, ready) = (health.clone(), health);
+    let routes = http::metrics::private_of_worker(
+        app.metrics.clone(),
+        app.db.clone(),
+        move || alive.is_alive(),
+        move || ready.is_ready(),
+    );
     serve_private(app, listener, routes);
     tracing::info!(host = %environment.private.ip(), port = environment.private.port(), "worker.started");
     Box::pin(until_signal(&shutdown)).await?;
@@ -218,12 +223,6 @@ async fn bind(address: SocketAddr) -> Result<TcpListener> {
     })
 }
 
-fn serve_private(app: &App, listener: TcpListener, routes: Router) {
-    let token = app.shutdown.token().clone();
-    app.shutdown.spawn(async move {
-        let served = axum::serve(listener, routes).with_graceful_shutdown(token.cancelled_owned()).await;
-        if let Err(error) = served {
-            tracing::warn!(cause = %error, "private-listener.ended");
-        }
-    });
+fn serve_private(app: &App, listener: TcpListener, routes: http::Router) {
+    app.shutdown.spawn(http::server::private(listener, routes, app.shutdown.token().clone()));
 }

@@ -82,6 +82,23 @@ pub fn private(metrics: Metrics, pool: PgPool) -> Router {
     Router::new().route("/metrics", get(move || std::future::ready(scraped(&metrics, &pool))))
 }
 
+/// The private listener's service of a worker: metrics, and `/healthz` and `/readyz`, which ask `alive`
+/// and `ready` anew each time.
+pub fn private_of_worker<A, R>(metrics: Metrics, pool: PgPool, alive: A, ready: R) -> Router
+where
+    A: Fn() -> bool + Clone + Send + Sync + 'static,
+    R: Fn() -> bool + Clone + Send + Sync + 'static,
+{
+    private(metrics, pool)
+        .route("/healthz", get(move || std::future::ready(told(alive(), "ok"))))
+        .route("/readyz", get(move || std::future::ready(told(ready(), "ready"))))
+}
+
+fn told(well: bool, word: &'static str) -> Response {
+    let (status, word) = if well { (StatusCode::OK, word) } else { (StatusCode::SERVICE_UNAVAILABLE, "unavailable") };
+    (status, axum::Json(serde_json::json!({"status": word}))).into_response()
+}
+
 fn scraped(metrics: &Metrics, pool: &PgPool) -> Response {
     match metrics.scrape(pool) {
         Some(text) => ([(CONTENT_TYPE, OPENMETRICS)], text).into_response(),

@@ -27,6 +27,7 @@ pub mod router;
 pub mod server;
 mod store;
 
+pub use axum::Router;
 pub use etag::IfMatch;
 pub use idempotency::{Once, Token};
 pub use page::{PageRequest, sort_time};

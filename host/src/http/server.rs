@@ -67,6 +67,14 @@ pub async fn serve(app: App, listener: TcpListener, lame_duck: Duration) -> bool
     connections.finish(FINISH_MAX).await
 }
 
+/// Serves the private listener until `stop`.
+pub async fn private(listener: TcpListener, routes: Router, stop: CancellationToken) {
+    let served = axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await;
+    if let Err(error) = served {
+        tracing::warn!(cause = %error, "private-listener.ended");
+    }
+}
+
 struct Connections {
     stop: CancellationToken,
     tasks: TaskTracker,

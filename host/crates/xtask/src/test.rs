@@ -25,7 +25,8 @@ pub(crate) fn test(options: &Options) -> Result<()> {
     }
     let bundle = plugins::build()?;
     let server = postgres::Server::start()?;
-    run::run(&mut run::cargo(["build", "--locked", "-p", "occ-host", "-p", "occ-cli", "-p", "occ-tests"]))?;
+    // The same selection as below: another one would build many dependencies a second time.
+    run::run(&mut run::cargo(["build", "--workspace", "--locked"]))?;
     let mut tests = match &options.filter {
         None => run::cargo(["test", "--workspace", "--locked", "--no-fail-fast"]),
         Some(filter) => run::cargo(["test", "--workspace", "--locked", "--no-fail-fast", "--", filter.as_str()]),
