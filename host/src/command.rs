@@ -120,7 +120,7 @@ async fn run(cli: Cli) -> ExitCode {
         Command::Plugin(command) => Box::pin(command.run()).await,
         Command::Config(ConfigCommand::Check { file, mode }) => check(&file, mode),
         Command::Health { process, live } => Box::pin(serve::health(process, live, Environment::of_process())).await,
-        Command::Openapi => print(&http::openapi::build(http::router::operations()).to_string()),
+        Command::Openapi => print(&http::openapi::build(http::router::table()).to_string()),
         Command::Dev(command) => Box::pin(command.run(cli.plugins)).await,
     }
 }
