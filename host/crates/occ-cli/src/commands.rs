@@ -23,10 +23,12 @@ pub(crate) mod work;
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
+use occ_api::ids::NamespaceId;
 use serde_json::Value;
 
 use crate::args::{Cli, Command};
 use crate::failure::{Failure, Result};
+use crate::names::Named;
 use crate::output::{self, Form};
 use crate::session::Session;
 
@@ -40,6 +42,10 @@ pub(crate) fn run(session: &Session, command: Command) -> Result<ExitCode> {
         return Err(Failure::usage(
             "the form text is for `agent logs`; use table, json, yaml or name",
         ));
+    }
+    if let Some(namespace) = &session.global.namespace {
+        // A wrong argument is told before a file is read.
+        Named::<NamespaceId>::parse(namespace)?;
     }
     match command {
         Command::Installation(command) => installation::run(session, &command),

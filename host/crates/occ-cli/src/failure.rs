@@ -12,17 +12,17 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// A deployment or Namespace failed, 5xx, no connection, an answer that is none.
-    Failed = 1,
+    Failed,
     /// Flags, arguments, input files; a 400.
-    Usage = 2,
+    Usage,
     /// 401, 403, no credential, can-i denied.
-    Denied = 3,
+    Denied,
     /// 404, no matching name.
-    NotFound = 4,
+    NotFound,
     /// 409, 412, 422.
-    Conflict = 5,
+    Conflict,
     /// Time is up.
-    TimedOut = 6,
+    TimedOut,
 }
 
 impl Exit {

@@ -157,6 +157,61 @@ mod tests {
     }
 
     #[test]
+    fn what_is_printed_as_yaml_reads_back_the_same() {
+        let texts = [
+            "yes",
+            "no",
+            "on",
+            "null",
+            "~",
+            "true",
+            "1",
+            "1e3",
+            "0x10",
+            ".5",
+            "2026-03-02",
+            "- a",
+            "a: b",
+            "#x",
+            "x #y",
+            "",
+            " lead",
+            "trail ",
+            "two\nlines\n",
+            "\n",
+            "\ttab",
+            "\u{202e}",
+            "é🦀",
+            "@x",
+            "`x",
+            "%x",
+            "!tag",
+            "&a",
+            "*a",
+            "'",
+            "\"",
+            "\\",
+            "a'b\"c",
+            "---",
+            "...",
+            "{a}",
+            "[a]",
+            "?",
+            "|",
+            ">",
+            "=",
+            "<<",
+        ];
+        let members: serde_json::Map<String, Value> = texts
+            .iter()
+            .map(|text| ((*text).to_owned(), json!([text, {"t": text}])))
+            .collect();
+        let value = json!({"texts": texts.to_vec(), "members": members, "empty": [{}, []], "numbers": [0, -1, 1.5, 1e300, 9_007_199_254_740_993_u64]});
+        let text = crate::output::yaml(&value).unwrap();
+        assert_eq!(read("-.yaml", &text).unwrap(), value, "{text}");
+    }
+
+    #[test]
     fn what_is_ambiguous_is_refused_and_named() {
         for (name, text, why) in [
             ("c.json", "{\"a\":1,\"a\":2}", "refused at `/a`"),

@@ -24,8 +24,6 @@ pub(crate) enum Named<T> {
     Name(String),
 }
 
-pub(crate) use occ_api::ids::NamespaceId as Namespace;
-
 /// What the kinds with names have in common.
 pub(crate) trait Kind: TypedId {
     /// In commands, e.g. `agent`.
@@ -59,7 +57,7 @@ impl<T: Kind> Named<T> {
             text.strip_prefix(*prefix)
                 .is_some_and(|rest| rest.len() == UUID_CHARS)
         };
-        if text.starts_with(own) || PREFIXES.iter().any(|prefix| id_of_another(prefix)) {
+        if text.starts_with(own) || PREFIXES.iter().any(id_of_another) {
             return T::parse(text)
                 .map(Self::Id)
                 .map_err(|error| wrong::<T>(text, error));

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::contexts::{Context, Contexts, ContextsError};
 use crate::failure::{Failure, Result};
-use crate::names::{self, Named};
 use crate::origin::Origin;
 use crate::output::{self, View, at, cell};
 use crate::session::Session;
@@ -141,8 +140,7 @@ fn changed(session: &Session, before: Option<Context>, name: String) -> Result<C
         return Err(Failure::usage("a new context needs --url"));
     }
     if let Some(namespace) = &global.namespace {
-        // Checks the form alone; a name is looked up when it is used.
-        Named::<names::Namespace>::parse(namespace)?;
+        // Its form was checked; a name is looked up when it is used.
         context.namespace = Some(namespace.clone());
     }
     if let Some(file) = &global.service_key_file {
