@@ -6,6 +6,7 @@
 pub mod authority;
 mod info;
 pub mod leases;
+mod metrics;
 mod workbench;
 mod load;
 
@@ -17,6 +18,7 @@ pub use occ_driver::types::PluginIdentity;
 pub use occ_driver::{CallResult, Compute as ComputeDriver, DriverError, Harness as HarnessDriver, types};
 
 pub use info::{DURATION_BOUNDS_US, PluginInfo, Totals, WINDOW_SECS};
+pub use metrics::PluginMetrics;
 pub use workbench::{Kind, Report, contracts_offered, inspect, test};
 pub use authority::HostAuthority;
 pub use leases::LeaseBook;

@@ -109,6 +109,8 @@ pub async fn assemble(assembly: Assembly) -> Result<Parts> {
     }))
     .await?;
     let metrics = Metrics::new(assembly.service);
+    let plugins = drivers::PluginMetrics::new(Arc::clone(&loaded.drivers));
+    metrics.register(|registry| registry.register_collector(Box::new(plugins)));
     let auth_secret = assembly.auth_secret.clone().unwrap_or_else(|| unguessable(ids));
     let app = App::new(Inner {
         db: pool,

@@ -33,6 +33,7 @@ const TABLES_PER_COMPONENT_MAX: u32 = 16;
 const TABLE_ELEMENTS_MAX: usize = 100_000;
 /// Slots that keep their mapping of a component's initial memory after a call.
 const WARM_SLOTS_MAX: u32 = 8;
+const SPILL_THREADS_MAX: usize = 4;
 const STACK_BYTES: usize = 1024 * 1024;
 const WASM_STACK_BYTES: usize = 512 * 1024;
 
@@ -52,9 +53,14 @@ impl Default for EngineOptions {
         Self {
             calls_max: 32,
             slot_wait: Duration::from_secs(10),
-            spill_threads: 1,
+            spill_threads: spill_threads(),
         }
     }
+}
+
+/// Half of the processors, so that the others are the host's even while components spin.
+fn spill_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, |all| (all.get() / 2).clamp(1, SPILL_THREADS_MAX))
 }
 
 /// Why there is no engine.

@@ -168,7 +168,7 @@ impl Plugin {
                 outcome: error.map_or("ok", DriverError::outcome),
                 error: error.map(DriverError::code),
                 duration: ended.saturating_duration_since(started),
-                host_calls,
+                host_calls: gauge.read(),
                 memory_bytes,
             },
         );

@@ -16,7 +16,7 @@ use wasmtime_wasi::p2::pipe::MemoryOutputPipe;
 use wasmtime_wasi::{HostMonotonicClock, HostWallClock, WasiCtx, WasiCtxView, WasiView};
 
 use crate::call::CallContext;
-use crate::capability::Granted;
+use crate::capability::{Capability, Granted};
 use crate::engine::TICK;
 use crate::error::{DriverError, Limit};
 use crate::limits::CallLimits;
@@ -37,8 +37,35 @@ pub(crate) struct Gauge {
     pub(crate) preempted: AtomicBool,
     /// Calls into the host.
     pub(crate) host_calls: AtomicU64,
+    /// The same by [`Capability::ALL`]: all of them, and how many were refused.
+    pub(crate) by_capability: [(AtomicU64, AtomicU64); Capability::ALL.len()],
     /// Most linear memory at a time, in bytes.
     pub(crate) memory_peak: AtomicU64,
+}
+
+impl Gauge {
+    fn count(&self, capability: Capability) -> u64 {
+        let of = Capability::ALL.iter().position(|one| *one == capability);
+        if let Some((all, _)) = of.and_then(|at| self.by_capability.get(at)) {
+            all.fetch_add(1, Ordering::Relaxed);
+        }
+        self.host_calls.fetch_add(1, Ordering::Relaxed).saturating_add(1)
+    }
+
+    /// All and refused calls by [`Capability::ALL`].
+    pub(crate) fn read(&self) -> [(u64, u64); Capability::ALL.len()] {
+        let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        self.by_capability
+            .each_ref()
+            .map(|(all, refused)| (read(all), read(refused)))
+    }
+
+    fn refused(&self, capability: Capability) {
+        let of = Capability::ALL.iter().position(|one| *one == capability);
+        if let Some((_, refused)) = of.and_then(|at| self.by_capability.get(at)) {
+            refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// The data of a call's store.
@@ -129,17 +156,19 @@ impl CallState {
     }
 
     /// Counts a call into the host.
-    pub(crate) fn enter_host(&mut self) -> wasmtime::Result<()> {
-        let calls = self
-            .gauge
-            .host_calls
-            .fetch_add(1, Ordering::Relaxed)
-            .saturating_add(1);
+    pub(crate) fn enter_host(&mut self, capability: Capability) -> wasmtime::Result<()> {
+        let calls = self.gauge.count(capability);
         if calls > self.limits.host_calls {
             Err(self.exceed(Limit::HostCalls, calls))
         } else {
             Ok(())
         }
+    }
+
+    /// Notes that a call into the host was refused because it is not granted.
+    pub(crate) fn refuse(&self, capability: Capability) {
+        self.gauge.refused(capability);
+        self.granted.refuse(capability, self.cx.operation);
     }
 
     /// Leaves the time that the host took out of the component's CPU time.
@@ -247,7 +276,7 @@ impl WasiView for CallState {
     fn ctx(&mut self) -> WasiCtxView<'_> {
         // Every WASI function passes here at least once. It cannot fail here; too many
         // calls end the component at its next tick or its next call of a capability.
-        self.gauge.host_calls.fetch_add(1, Ordering::Relaxed);
+        self.gauge.count(Capability::Wasi);
         let Wasi { ctx, table, .. } = self.wasi();
         WasiCtxView { ctx, table }
     }

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::capability::Capability;
+
 /// Upper bounds of the duration histogram in microseconds; a last bucket has no bound.
 pub const DURATION_BOUNDS_US: [u64; 16] = [
     50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000, 100_000, 200_000, 500_000, 1_000_000,
@@ -38,8 +40,8 @@ pub struct Totals {
     /// By operation and outcome (`ok`, `failure`, `trap`, `limit`, `deadline`, `contract`,
     /// `unavailable`).
     pub calls: BTreeMap<(&'static str, &'static str), CallCount>,
-    /// Calls into the host.
-    pub host_calls: u64,
+    /// Calls into the host by capability and outcome (`ok`, `refused`).
+    pub host_calls: BTreeMap<(&'static str, &'static str), u64>,
     /// Most linear memory of one call, in bytes.
     pub memory_bytes_peak: u64,
     /// Code of the newest error.
@@ -87,7 +89,8 @@ pub(crate) struct Finished<'a> {
     pub(crate) outcome: &'static str,
     pub(crate) error: Option<&'a str>,
     pub(crate) duration: Duration,
-    pub(crate) host_calls: u64,
+    /// By [`Capability::ALL`]: all of them, and how many were refused.
+    pub(crate) host_calls: [(u64, u64); Capability::ALL.len()],
     pub(crate) memory_bytes: u64,
 }
 
@@ -112,7 +115,16 @@ impl Stats {
             .unwrap_or(BUCKETS - 1);
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = &mut counted.totals;
-        totals.host_calls = totals.host_calls.saturating_add(call.host_calls);
+        for (capability, (all, refused)) in Capability::ALL.into_iter().zip(call.host_calls) {
+            for (outcome, calls) in [("ok", all.saturating_sub(refused)), ("refused", refused)] {
+                if calls > 0 {
+                    *totals
+                        .host_calls
+                        .entry((capability.as_str(), outcome))
+                        .or_default() += calls;
+                }
+            }
+        }
         totals.memory_bytes_peak = totals.memory_bytes_peak.max(call.memory_bytes);
         // That a call was not begun says nothing new about the plugin.
         if let Some(error) = call.error.filter(|_| call.outcome != "unavailable") {
@@ -197,7 +209,7 @@ mod tests {
             outcome: "ok",
             error: None,
             duration: Duration::from_micros(us),
-            host_calls: 2,
+            host_calls: [(2, 0), (0, 0), (1, 1), (0, 0), (0, 0)],
             memory_bytes: us,
         }
     }
@@ -223,9 +235,10 @@ mod tests {
         assert_eq!(stats.recent(born + Duration::from_secs(301)).calls, 0);
         let totals = stats.totals();
         let count = totals.calls.get(&("observe", "ok")).unwrap();
+        assert_eq!((count.calls, totals.memory_bytes_peak), (101, 400_000));
         assert_eq!(
-            (count.calls, totals.host_calls, totals.memory_bytes_peak),
-            (101, 202, 400_000)
+            totals.host_calls.into_iter().collect::<Vec<_>>(),
+            [(("kubernetes", "refused"), 101), (("log", "ok"), 202)]
         );
         assert_eq!(totals.last_error.as_deref(), Some("DRIVER_TRAPPED"));
     }

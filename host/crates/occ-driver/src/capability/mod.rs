@@ -15,6 +15,44 @@ pub use grants::{GrantProblem, Grants, Requests};
 pub(crate) use log::{Level, write as write_log};
 pub use supervisor::ProcessSupervisor;
 
+/// Something of the host that a component can call; a label of metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Capability {
+    /// Log lines.
+    Log,
+    /// Its settings.
+    Settings,
+    /// A Kubernetes API.
+    Kubernetes,
+    /// Supervised processes.
+    Process,
+    /// Clocks, random numbers and standard streams.
+    Wasi,
+}
+
+impl Capability {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Log,
+        Self::Settings,
+        Self::Kubernetes,
+        Self::Process,
+        Self::Wasi,
+    ];
+
+    /// Lower-case name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Log => "log",
+            Self::Settings => "settings",
+            Self::Kubernetes => "kubernetes",
+            Self::Process => "process",
+            Self::Wasi => "wasi",
+        }
+    }
+}
+
 /// What one plugin may reach: the settings, and what was both asked for and granted.
 pub(crate) struct Granted {
     /// Plugin id.
@@ -23,7 +61,7 @@ pub(crate) struct Granted {
     pub(crate) settings: String,
     /// Processes, when granted.
     pub(crate) process: Option<(Arc<dyn ProcessSupervisor>, ProcessGrant)>,
-    refused: Mutex<BTreeSet<&'static str>>,
+    refused: Mutex<BTreeSet<Capability>>,
 }
 
 impl Granted {
@@ -49,7 +87,7 @@ impl Granted {
 
     /// Logs, once for each plugin and capability, that something was asked for that was
     /// not granted.
-    pub(crate) fn refuse(&self, capability: &'static str, operation: &'static str) {
+    pub(crate) fn refuse(&self, capability: Capability, operation: &'static str) {
         let first = self
             .refused
             .lock()
@@ -59,7 +97,7 @@ impl Granted {
             tracing::warn!(
                 event = "plugin.capability_refused",
                 plugin = %self.plugin,
-                capability,
+                capability = capability.as_str(),
                 operation,
                 "a capability that was not granted was asked for"
             );

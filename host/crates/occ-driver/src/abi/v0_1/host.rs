@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::bindings::occ::plugin::{kubernetes, log, process, settings, types, workload};
 use crate::capability::process as native;
-use crate::capability::{Level, write_log};
+use crate::capability::{Capability, Level, write_log};
 use crate::state::CallState;
 
 type Json = String;
@@ -19,7 +19,7 @@ impl log::Host for CallState {
         message: String,
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
-        self.enter_host()?;
+        self.enter_host(Capability::Log)?;
         let bytes = fields
             .iter()
             .fold(message.len(), |sum, (key, value)| sum + key.len() + value.len());
@@ -37,7 +37,7 @@ impl log::Host for CallState {
 
 impl settings::Host for CallState {
     fn get(&mut self) -> wasmtime::Result<Json> {
-        self.enter_host()?;
+        self.enter_host(Capability::Settings)?;
         self.answer(self.granted.settings.len())?;
         Ok(self.granted.settings.clone())
     }
@@ -45,8 +45,8 @@ impl settings::Host for CallState {
 
 impl CallState {
     fn no_kubernetes<T>(&mut self) -> wasmtime::Result<Result<T, kubernetes::ApiError>> {
-        self.enter_host()?;
-        self.granted.refuse("kubernetes", self.cx.operation);
+        self.enter_host(Capability::Kubernetes)?;
+        self.refuse(Capability::Kubernetes);
         Ok(Err(kubernetes::ApiError::Refused(
             kubernetes::Refusal::NotGranted,
         )))
@@ -144,12 +144,12 @@ type Answer<T> = wasmtime::Result<Result<T, process::ProcessError>>;
 
 /// Runs `$body` with the supervisor and the grant, or answers that there is none.
 macro_rules! granted {
-    ($state:ident, $operation:literal, |$supervisor:ident, $grant:ident| $body:expr) => {{
-        $state.enter_host()?;
+    ($state:ident, |$supervisor:ident, $grant:ident| $body:expr) => {{
+        $state.enter_host(Capability::Process)?;
         let entered = Instant::now();
         let granted = std::sync::Arc::clone(&$state.granted);
         let Some(($supervisor, $grant)) = &granted.process else {
-            granted.refuse("process", $operation);
+            $state.refuse(Capability::Process);
             return Ok(Err(process::ProcessError::Refused(
                 process::ProcessRefusal::NotGranted,
             )));
@@ -162,32 +162,31 @@ macro_rules! granted {
 
 impl process::Host for CallState {
     async fn check(&mut self, command: Vec<String>) -> Answer<()> {
-        Ok(granted!(self, "check", |supervisor, grant| supervisor
-            .check(grant, &command)))
+        Ok(granted!(self, |supervisor, grant| supervisor.check(grant, &command)))
     }
 
     async fn start(&mut self, spec: process::Spec) -> Answer<process::Status> {
         let spec = native_spec(spec);
-        let answer = granted!(self, "start", |supervisor, grant| supervisor
+        let answer = granted!(self, |supervisor, grant| supervisor
             .start(&self.cx, grant, spec)
             .await);
         Ok(answer.map(status))
     }
 
     async fn stop(&mut self, id: String) -> Answer<()> {
-        Ok(granted!(self, "stop", |supervisor, _grant| supervisor
+        Ok(granted!(self, |supervisor, _grant| supervisor
             .stop(&self.cx, &id)
             .await))
     }
 
     async fn remove_state(&mut self, id: String) -> Answer<()> {
-        Ok(granted!(self, "remove-state", |supervisor, _grant| supervisor
+        Ok(granted!(self, |supervisor, _grant| supervisor
             .remove_state(&self.cx, &id)
             .await))
     }
 
     async fn list(&mut self, labels: Vec<(String, String)>) -> Answer<Vec<process::Status>> {
-        let answer = granted!(self, "list", |supervisor, _grant| supervisor
+        let answer = granted!(self, |supervisor, _grant| supervisor
             .list(&self.cx, &labels)
             .await);
         if let Ok(statuses) = &answer {
@@ -203,7 +202,7 @@ impl process::Host for CallState {
         tail_lines: u32,
         since_seconds: Option<u32>,
     ) -> Answer<Vec<(Option<u64>, bool, String)>> {
-        let answer = granted!(self, "logs", |supervisor, _grant| {
+        let answer = granted!(self, |supervisor, _grant| {
             supervisor
                 .logs(&self.cx, &id, previous, tail_lines, since_seconds)
                 .await
