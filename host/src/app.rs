@@ -84,7 +84,9 @@ impl Deref for App {
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App").field("installation", &self.installation).finish_non_exhaustive()
+        f.debug_struct("App")
+            .field("installation", &self.installation)
+            .finish_non_exhaustive()
     }
 }
 
@@ -139,7 +141,9 @@ impl fmt::Debug for AuthKey {
 /// HMAC-SHA-256 over length-prefixed parts, so that no two lists of parts look alike.
 fn sign(key: &[u8], parts: &[&[u8]]) -> [u8; 32] {
     // HMAC takes a key of any length.
-    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else { return [0; 32] };
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(key) else {
+        return [0; 32];
+    };
     for part in parts {
         mac.update(&(part.len() as u64).to_be_bytes());
         mac.update(part);

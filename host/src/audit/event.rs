@@ -15,7 +15,13 @@ use crate::iam::{Access, Caller, Decision, Scope};
 pub const EVIDENCE_IDS_MAX: usize = 16;
 
 /// The words of [`EventKind`].
-pub const KINDS: &[&str] = &["bootstrap", "mutation", "authorization_denial", "access", "reconcile"];
+pub const KINDS: &[&str] = &[
+    "bootstrap",
+    "mutation",
+    "authorization_denial",
+    "access",
+    "reconcile",
+];
 /// The words of [`Outcome`].
 pub const OUTCOMES: &[&str] = &["success", "denied", "failure"];
 /// Actor of what no caller asked for.
@@ -88,13 +94,21 @@ impl Resource {
     /// A resource of a Namespace.
     #[must_use]
     pub fn in_namespace(kind: &'static str, id: impl fmt::Display, namespace: &NamespaceId) -> Self {
-        Self { kind, id: id.to_string(), namespace: Some(namespace.clone()) }
+        Self {
+            kind,
+            id: id.to_string(),
+            namespace: Some(namespace.clone()),
+        }
     }
 
     /// A resource of the Installation.
     #[must_use]
     pub fn of_installation(kind: &'static str, id: impl fmt::Display) -> Self {
-        Self { kind, id: id.to_string(), namespace: None }
+        Self {
+            kind,
+            id: id.to_string(),
+            namespace: None,
+        }
     }
 }
 
@@ -118,13 +132,27 @@ impl Event {
     /// A change that a caller made; committed together with it. `action` is prefixed `openclaw.`.
     #[must_use]
     pub fn mutation(caller: &Caller, scope: &Scope, action: &'static str, resource: Resource) -> Self {
-        Self::of_caller(EventKind::Mutation, caller, scope.access(), scope.decision(), action.to_owned(), resource)
+        Self::of_caller(
+            EventKind::Mutation,
+            caller,
+            scope.access(),
+            scope.decision(),
+            action.to_owned(),
+            resource,
+        )
     }
 
     /// A look at content: logs, the audit log itself.
     #[must_use]
     pub fn access(caller: &Caller, scope: &Scope, action: &'static str, resource: Resource) -> Self {
-        Self::of_caller(EventKind::Access, caller, scope.access(), scope.decision(), action.to_owned(), resource)
+        Self::of_caller(
+            EventKind::Access,
+            caller,
+            scope.access(),
+            scope.decision(),
+            action.to_owned(),
+            resource,
+        )
     }
 
     /// A refusal of what a caller asked for.
@@ -134,10 +162,24 @@ impl Event {
             Some(action) => action.to_owned(),
             None => format!("openclaw.{}.{}", access.kind, access.action),
         };
-        let resource =
-            Resource { kind: access.kind.as_str(), id: access.id.clone(), namespace: access.namespace.clone() };
-        let event = Self::of_caller(EventKind::AuthorizationDenial, caller, access, decision, action, resource);
-        Self { outcome: Outcome::Denied, reason_code: Some(decision.reason.to_string()), ..event }
+        let resource = Resource {
+            kind: access.kind.as_str(),
+            id: access.id.clone(),
+            namespace: access.namespace.clone(),
+        };
+        let event = Self::of_caller(
+            EventKind::AuthorizationDenial,
+            caller,
+            access,
+            decision,
+            action,
+            resource,
+        );
+        Self {
+            outcome: Outcome::Denied,
+            reason_code: Some(decision.reason.to_string()),
+            ..event
+        }
     }
 
     /// A transition that the worker made. `actor_id` is the identity that asked for the work, or `system`.
@@ -313,7 +355,9 @@ pub(crate) fn evidence_wire(evidence: &Evidence, ids_max: usize) -> EvidenceWire
         roles: evidence.roles.len(),
         restrictions: evidence.restrictions.len(),
     };
-    let cut = [counts.groups, counts.bindings, counts.roles, counts.restrictions].iter().any(|count| *count > ids_max);
+    let cut = [counts.groups, counts.bindings, counts.roles, counts.restrictions]
+        .iter()
+        .any(|count| *count > ids_max);
     EvidenceWire {
         identity_id: evidence.identity.as_ref().map(ToString::to_string),
         group_ids: first_ids(&evidence.groups, ids_max),

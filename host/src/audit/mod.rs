@@ -9,8 +9,8 @@ mod model;
 pub(crate) mod routes;
 mod store;
 
-pub use event::{EVIDENCE_IDS_MAX, Event, EventKind, KINDS, OUTCOMES, Outcome, Resource};
 pub(crate) use event::evidence_wire;
+pub use event::{EVIDENCE_IDS_MAX, Event, EventKind, KINDS, OUTCOMES, Outcome, Resource};
 
 use occ_api::ids::AuditId;
 use time::OffsetDateTime;
@@ -31,7 +31,12 @@ pub async fn record(tx: &mut PgConnection, app: &App, event: Event) -> Result<Au
 ///
 /// # Errors
 /// As [`record`].
-pub async fn record_at(tx: &mut PgConnection, id: AuditId, at: OffsetDateTime, event: Event) -> Result<AuditId> {
+pub async fn record_at(
+    tx: &mut PgConnection,
+    id: AuditId,
+    at: OffsetDateTime,
+    event: Event,
+) -> Result<AuditId> {
     store::event_insert(tx, &id, at, &event).await?;
     Ok(id)
 }

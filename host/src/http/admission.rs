@@ -46,9 +46,15 @@ pub(super) struct Resource {
 
 impl Resource {
     fn find(&self, method: &Method) -> Option<&'static Operation> {
-        let exact = self.operations.iter().find(|operation| operation.method == *method);
+        let exact = self
+            .operations
+            .iter()
+            .find(|operation| operation.method == *method);
         let head = || {
-            let of_get = self.operations.iter().find(|operation| operation.method == Method::GET);
+            let of_get = self
+                .operations
+                .iter()
+                .find(|operation| operation.method == Method::GET);
             of_get.filter(|operation| *method == Method::HEAD && operation.admission == Admission::Open)
         };
         exact.or_else(head).copied()
@@ -56,7 +62,11 @@ impl Resource {
 
     /// The methods for `Allow`; `HEAD` where it is served.
     fn methods(&self) -> Vec<&Method> {
-        let mut methods: Vec<&Method> = self.operations.iter().map(|operation| &operation.method).collect();
+        let mut methods: Vec<&Method> = self
+            .operations
+            .iter()
+            .map(|operation| &operation.method)
+            .collect();
         if self.find(&Method::HEAD).is_some() {
             methods.push(&Method::HEAD);
         }
@@ -65,7 +75,11 @@ impl Resource {
 }
 
 /// Answers a request to a known path.
-pub(super) async fn answer(app: App, resource: &'static Resource, request: axum::extract::Request) -> Response {
+pub(super) async fn answer(
+    app: App,
+    resource: &'static Resource,
+    request: axum::extract::Request,
+) -> Response {
     let started = Instant::now();
     let id = RequestId::from_uuid(app.ids.uuid());
     let (parts, body) = request.into_parts();
@@ -92,7 +106,13 @@ fn not_found(id: &RequestId) -> Response {
     respond::failure(&Error::new(ErrorCode::NotFound, "The path is not known."), id)
 }
 
-async fn serve(app: &App, operation: &'static Operation, parts: Parts, body: HttpBody, id: &RequestId) -> Response {
+async fn serve(
+    app: &App,
+    operation: &'static Operation,
+    parts: Parts,
+    body: HttpBody,
+    id: &RequestId,
+) -> Response {
     let held = Held::default();
     let mut caller = None;
     let outcome = run(app, operation, parts, body, id, &held, &mut caller).await;
@@ -122,7 +142,9 @@ async fn append_denials(app: &App, caller: Option<Caller>, error: Error) -> Erro
     let denials = caller.map(|caller| caller.take_denials()).unwrap_or_default();
     match audit::append_denials(app, denials).await {
         Ok(()) => error,
-        Err(failure) => Error::unavailable("The refusal could not be recorded; try again.").caused_by(failure),
+        Err(failure) => {
+            Error::unavailable("The refusal could not be recorded; try again.").caused_by(failure)
+        }
     }
 }
 
@@ -135,8 +157,15 @@ async fn run(
     held: &Held,
     known: &mut Option<Caller>,
 ) -> Result<Reply> {
-    if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX) {
-        return Err(Error::new(ErrorCode::InvalidRequest, "The request is invalid: path and query are too long."));
+    if parts
+        .uri
+        .path_and_query()
+        .is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX)
+    {
+        return Err(Error::new(
+            ErrorCode::InvalidRequest,
+            "The request is invalid: path and query are too long.",
+        ));
     }
     body::check_length(&parts.headers, operation)?;
     let query = query::parse(parts.uri.query(), &operation.query)?;
@@ -145,9 +174,14 @@ async fn run(
     let caller = match operation.admission {
         Admission::Open => nobody(id),
         Admission::Authenticated => {
-            let peer = parts.extensions.get::<Peer>().ok_or_else(|| Error::internal("a connection without a peer"))?;
+            let peer = parts
+                .extensions
+                .get::<Peer>()
+                .ok_or_else(|| Error::internal("a connection without a peer"))?;
             network::admit(app.mode, peer.0, &parts.headers)?;
-            authn::verify(app, credential::service_key(&parts.headers)?, id).await?.doing(operation.audit)
+            authn::verify(app, credential::service_key(&parts.headers)?, id)
+                .await?
+                .doing(operation.audit)
         }
     };
     *known = Some(caller.clone());
@@ -202,16 +236,23 @@ impl Conditions {
             None => None,
         };
         let idempotency_key = match operation.idempotent {
-            true => single(headers, &IDEMPOTENCY_KEY)?.map(idempotency::parse_key).transpose()?,
+            true => single(headers, &IDEMPOTENCY_KEY)?
+                .map(idempotency::parse_key)
+                .transpose()?,
             false => None,
         };
-        Ok(Self { if_match, idempotency_key })
+        Ok(Self {
+            if_match,
+            idempotency_key,
+        })
     }
 }
 
 fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>> {
     let mut values = headers.get_all(name).iter();
-    let Some(first) = values.next() else { return Ok(None) };
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
     match (first.to_str(), values.next()) {
         (Ok(text), None) => Ok(Some(text)),
         _ => Err(Error::new(

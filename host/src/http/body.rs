@@ -18,7 +18,9 @@ pub(super) const BODY_READ_MAX: Duration = Duration::from_secs(30);
 
 /// `Content-Length` within the operation's limit, before anything is read.
 pub(super) fn check_length(headers: &HeaderMap, operation: &Operation) -> Result<()> {
-    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let declared = headers
+        .get(CONTENT_LENGTH)
+        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let limit = operation.body_bytes_max();
     match declared {
         Some(length) if usize::try_from(length).is_ok_and(|length| length <= limit) => Ok(()),
@@ -36,24 +38,36 @@ pub(super) async fn read(
     if !announces_body(headers) {
         return match operation.body {
             Body::None => Ok(None),
-            Body::EmptyObject | Body::Json { .. } => {
-                Err(Error::new(ErrorCode::InvalidRequest, "The request is invalid: a JSON body is required."))
-            }
+            Body::EmptyObject | Body::Json { .. } => Err(Error::new(
+                ErrorCode::InvalidRequest,
+                "The request is invalid: a JSON body is required.",
+            )),
         };
     }
     if operation.method != Method::GET && !is_json(headers) {
-        return Err(Error::new(ErrorCode::UnsupportedMediaType, "The body must be application/json."));
+        return Err(Error::new(
+            ErrorCode::UnsupportedMediaType,
+            "The body must be application/json.",
+        ));
     }
     if matches!(operation.body, Body::None) {
-        return Err(Error::new(ErrorCode::InvalidRequest, "The request is invalid: this operation takes no body."));
+        return Err(Error::new(
+            ErrorCode::InvalidRequest,
+            "The request is invalid: this operation takes no body.",
+        ));
     }
     let limit = operation.body_bytes_max();
-    let bytes = tokio::time::timeout(BODY_READ_MAX, collect(body, limit)).await.map_err(|_| {
-        Error::new(
-            ErrorCode::InvalidRequest,
-            format!("The request is invalid: the body did not arrive within {} s.", BODY_READ_MAX.as_secs()),
-        )
-    })??;
+    let bytes = tokio::time::timeout(BODY_READ_MAX, collect(body, limit))
+        .await
+        .map_err(|_| {
+            Error::new(
+                ErrorCode::InvalidRequest,
+                format!(
+                    "The request is invalid: the body did not arrive within {} s.",
+                    BODY_READ_MAX.as_secs()
+                ),
+            )
+        })??;
     let value = parse(operation, &bytes)?;
     if matches!(operation.body, Body::EmptyObject) {
         empty_object(&value)?;
@@ -63,19 +77,26 @@ pub(super) async fn read(
 
 fn announces_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING)
-        || headers.get(CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0")
+        || headers
+            .get(CONTENT_LENGTH)
+            .is_some_and(|length| length.as_bytes() != b"0")
 }
 
 /// `application/json`, alone or with `charset=utf-8`.
 fn is_json(headers: &HeaderMap) -> bool {
     let mut values = headers.get_all(CONTENT_TYPE).iter();
-    let (Some(value), None) = (values.next(), values.next()) else { return false };
+    let (Some(value), None) = (values.next(), values.next()) else {
+        return false;
+    };
     let Ok(text) = value.to_str() else { return false };
     let mut parts = text.split(';').map(str::trim);
-    let is_media_type = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    let is_media_type = parts
+        .next()
+        .is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
     is_media_type
         && parts.all(|parameter| {
-            parameter.eq_ignore_ascii_case("charset=utf-8") || parameter.eq_ignore_ascii_case("charset=\"utf-8\"")
+            parameter.eq_ignore_ascii_case("charset=utf-8")
+                || parameter.eq_ignore_ascii_case("charset=\"utf-8\"")
         })
 }
 
@@ -83,7 +104,11 @@ async fn collect(mut body: HttpBody, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            Error::new(ErrorCode::InvalidRequest, "The request is invalid: the body broke off.").caused_by(error)
+            Error::new(
+                ErrorCode::InvalidRequest,
+                "The request is invalid: the body broke off.",
+            )
+            .caused_by(error)
         })?;
         let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > limit {
@@ -96,7 +121,10 @@ async fn collect(mut body: HttpBody, limit: usize) -> Result<Vec<u8>> {
 
 fn parse(operation: &Operation, bytes: &[u8]) -> Result<Value> {
     if bytes.is_empty() {
-        return Err(Error::new(ErrorCode::InvalidRequest, "The request is invalid: a JSON body is required."));
+        return Err(Error::new(
+            ErrorCode::InvalidRequest,
+            "The request is invalid: a JSON body is required.",
+        ));
     }
     let open = operation.deep_member.map(|member| (member, VALUES_DEPTH_MAX));
     parse_strict(bytes, BODY_DEPTH_MAX, open).map_err(|fault| Error::invalid(vec![fault]))
@@ -106,7 +134,8 @@ fn empty_object(value: &Value) -> Result<()> {
     match value.as_object() {
         Some(members) if members.is_empty() => Ok(()),
         Some(members) => {
-            let unknown = |key: &String| FieldError::new(format!("/{}", pointer_segment(key)), FieldCode::UnknownField);
+            let unknown =
+                |key: &String| FieldError::new(format!("/{}", pointer_segment(key)), FieldCode::UnknownField);
             Err(Error::invalid(members.keys().map(unknown).collect()))
         }
         None => Err(Error::invalid_field("", FieldCode::InvalidType)),
@@ -114,5 +143,8 @@ fn empty_object(value: &Value) -> Result<()> {
 }
 
 fn too_large(limit: usize) -> Error {
-    Error::new(ErrorCode::PayloadTooLarge, format!("The body is larger than {limit} bytes."))
+    Error::new(
+        ErrorCode::PayloadTooLarge,
+        format!("The body is larger than {limit} bytes."),
+    )
 }

@@ -117,7 +117,9 @@ impl Held {
 
     /// Frees the key after a refusal. A completed row stays as it is.
     pub(super) async fn free(&self, app: &App) {
-        let Some(reservation) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else { return };
+        let Some(reservation) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else {
+            return;
+        };
         let freed = match app.db.acquire().await {
             Ok(mut conn) => store::reservation_delete(&mut conn, &reservation).await,
             Err(error) => Err(Error::from(error)),
@@ -141,15 +143,28 @@ impl Token {
     /// # Errors
     /// `IDEMPOTENCY_IN_PROGRESS` when another request took the key over; the change must roll back.
     pub async fn complete(&self, tx: &mut PgConnection, reply: &Reply) -> Result<()> {
-        self.finish(tx, reply.status(), reply.version(), reply.data(), self.resource_id()).await
+        self.finish(
+            tx,
+            reply.status(),
+            reply.version(),
+            reply.data(),
+            self.resource_id(),
+        )
+        .await
     }
 
     /// Stores that the change happened, without an answer that holds a credential.
     ///
     /// # Errors
     /// As [`Token::complete`].
-    pub async fn complete_without_data(&self, tx: &mut PgConnection, reply: &Reply, resource_id: &str) -> Result<()> {
-        self.finish(tx, reply.status(), None, None, Some(resource_id)).await
+    pub async fn complete_without_data(
+        &self,
+        tx: &mut PgConnection,
+        reply: &Reply,
+        resource_id: &str,
+    ) -> Result<()> {
+        self.finish(tx, reply.status(), None, None, Some(resource_id))
+            .await
     }
 
     async fn finish(
@@ -160,9 +175,12 @@ impl Token {
         data: Option<&str>,
         resource_id: Option<&str>,
     ) -> Result<()> {
-        let Some(reservation) = &self.reservation else { return Ok(()) };
+        let Some(reservation) = &self.reservation else {
+            return Ok(());
+        };
         let tag = version.map(etag::tag);
-        let completed = store::reservation_complete(tx, reservation, status, tag.as_deref(), data, resource_id).await?;
+        let completed =
+            store::reservation_complete(tx, reservation, status, tag.as_deref(), data, resource_id).await?;
         if completed { Ok(()) } else { Err(in_progress()) }
     }
 }
@@ -170,7 +188,10 @@ impl Token {
 /// Reserves the request's key, or finds the answer of an equal request.
 pub(super) async fn once(app: &App, request: &Request, proposed_id: Option<String>) -> Result<Once> {
     let Some(key) = &request.idempotency_key else {
-        return Ok(Once::New(Token { reservation: None, resource_id: proposed_id }));
+        return Ok(Once::New(Token {
+            reservation: None,
+            resource_id: proposed_id,
+        }));
     };
     let request_hash = fingerprint(request);
     let reservation = Reservation {
@@ -193,7 +214,10 @@ pub(super) async fn once(app: &App, request: &Request, proposed_id: Option<Strin
         match store::reservation_insert(&mut conn, &wanted).await? {
             Found::Reserved { resource_id } => {
                 request.held.set(reservation.clone());
-                return Ok(Once::New(Token { reservation: Some(reservation), resource_id }));
+                return Ok(Once::New(Token {
+                    reservation: Some(reservation),
+                    resource_id,
+                }));
             }
             Found::Taken(stored) => return replay(stored, &request_hash),
             Found::Gone => {}
@@ -209,7 +233,9 @@ fn replay(stored: Stored, request_hash: &[u8; 32]) -> Result<Once> {
             "The Idempotency-Key was used with another request: choose a new key.",
         ));
     }
-    let Some(status) = stored.status else { return Err(in_progress()) };
+    let Some(status) = stored.status else {
+        return Err(in_progress());
+    };
     match (stored.data, stored.resource_id) {
         (None, Some(id)) if status != 204 => Err(Error::conflict(format!(
             "The request was answered already with {id}, and its credential is not kept: revoke it and start again."
@@ -219,8 +245,11 @@ fn replay(stored: Stored, request_hash: &[u8; 32]) -> Result<Once> {
 }
 
 fn in_progress() -> Error {
-    Error::new(ErrorCode::IdempotencyInProgress, "A request with this Idempotency-Key is still running.")
-        .with_retry_after(RETRY_AFTER_SECS)
+    Error::new(
+        ErrorCode::IdempotencyInProgress,
+        "A request with this Idempotency-Key is still running.",
+    )
+    .with_retry_after(RETRY_AFTER_SECS)
 }
 
 fn scope(request: &Request) -> String {
@@ -234,7 +263,10 @@ fn scope(request: &Request) -> String {
 
 /// HMAC over method, path, canonical query, `If-Match` and canonical body.
 fn fingerprint(request: &Request) -> [u8; 32] {
-    let mut query: Vec<String> = request.query_values().map(|(name, value)| format!("{name}={value}")).collect();
+    let mut query: Vec<String> = request
+        .query_values()
+        .map(|(name, value)| format!("{name}={value}"))
+        .collect();
     query.sort_unstable();
     let body = request.json().map(canonical).unwrap_or_default();
     let if_match = request.if_match().map(|tag| tag.canonical()).unwrap_or_default();
@@ -253,8 +285,10 @@ fn canonical(value: &Value) -> String {
         Value::Object(members) => {
             let mut sorted: Vec<(&String, &Value)> = members.iter().collect();
             sorted.sort_unstable_by_key(|(key, _)| *key);
-            let parts: Vec<String> =
-                sorted.into_iter().map(|(key, member)| format!("{}:{}", Value::from(key.as_str()), canonical(member))).collect();
+            let parts: Vec<String> = sorted
+                .into_iter()
+                .map(|(key, member)| format!("{}:{}", Value::from(key.as_str()), canonical(member)))
+                .collect();
             format!("{{{}}}", parts.join(","))
         }
         Value::Array(items) => {
@@ -280,7 +314,11 @@ mod tests {
         assert_eq!(parse_key(&long).unwrap(), long);
         let longer = "a".repeat(129);
         for text in ["", "\"\"", "\"a", ".a", "-a", "a b", "ä", &longer] {
-            assert_eq!(parse_key(text).unwrap_err().api_code(), ErrorCode::InvalidRequest, "{text}");
+            assert_eq!(
+                parse_key(text).unwrap_err().api_code(),
+                ErrorCode::InvalidRequest,
+                "{text}"
+            );
         }
     }
 
@@ -305,10 +343,22 @@ mod tests {
         let Once::Replay(reply) = replay(stored(Some(201), Some("{}"), None), &[7; 32]).unwrap() else {
             panic!("no replay")
         };
-        assert_eq!((reply.status(), reply.data(), reply.version()), (201, Some("{}"), Some(3)));
+        assert_eq!(
+            (reply.status(), reply.data(), reply.version()),
+            (201, Some("{}"), Some(3))
+        );
         let code = |stored, hash: u8| replay(stored, &[hash; 32]).unwrap_err().api_code();
-        assert_eq!(code(stored(Some(201), Some("{}"), None), 8), ErrorCode::IdempotencyKeyReused);
-        assert_eq!(code(stored(None, None, None), 7), ErrorCode::IdempotencyInProgress);
-        assert_eq!(code(stored(Some(201), None, Some("key_1")), 7), ErrorCode::ResourceConflict);
+        assert_eq!(
+            code(stored(Some(201), Some("{}"), None), 8),
+            ErrorCode::IdempotencyKeyReused
+        );
+        assert_eq!(
+            code(stored(None, None, None), 7),
+            ErrorCode::IdempotencyInProgress
+        );
+        assert_eq!(
+            code(stored(Some(201), None, Some("key_1")), 7),
+            ErrorCode::ResourceConflict
+        );
     }
 }

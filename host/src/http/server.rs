@@ -69,7 +69,9 @@ pub async fn serve(app: App, listener: TcpListener, lame_duck: Duration) -> bool
 
 /// Serves the private listener until `stop`.
 pub async fn private(listener: TcpListener, routes: Router, stop: CancellationToken) {
-    let served = axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await;
+    let served = axum::serve(listener, routes)
+        .with_graceful_shutdown(stop.cancelled_owned())
+        .await;
     if let Err(error) = served {
         tracing::warn!(cause = %error, "private-listener.ended");
     }
@@ -84,7 +86,11 @@ struct Connections {
 impl Connections {
     fn new() -> Self {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Self { stop: CancellationToken::new(), tasks: TaskTracker::new(), places }
+        Self {
+            stop: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+            places,
+        }
     }
 
     async fn finish(self, patience: Duration) -> bool {
@@ -97,7 +103,9 @@ impl Connections {
 async fn accept_all(listener: &TcpListener, routes: &Router, connections: &Connections) {
     loop {
         // The semaphore is never closed.
-        let Ok(place) = Arc::clone(&connections.places).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&connections.places).acquire_owned().await else {
+            return;
+        };
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let (stop, tasks) = (connections.stop.clone(), connections.tasks.clone());
@@ -136,7 +144,10 @@ async fn connection(
         }
     });
     let mut builder = http1::Builder::new();
-    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_MAX).max_header_size(HEADER_BYTES_MAX);
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADER_READ_MAX)
+        .max_header_size(HEADER_BYTES_MAX);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

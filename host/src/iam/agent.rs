@@ -32,5 +32,7 @@ pub async fn agent_principal_create(
 pub async fn exact_bindings_delete(tx: &mut PgConnection, kind: Kind, id: &str) -> Result<Vec<BindingId>> {
     store::exact_restrictions_delete(tx, kind.as_str(), id).await?;
     let ids = store::exact_bindings_delete(tx, kind.as_str(), id).await?;
-    ids.iter().map(|id| BindingId::parse(id).map_err(|_| Error::internal("a binding's id does not parse"))).collect()
+    ids.iter()
+        .map(|id| BindingId::parse(id).map_err(|_| Error::internal("a binding's id does not parse")))
+        .collect()
 }

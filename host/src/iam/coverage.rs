@@ -56,9 +56,8 @@ impl Grant {
     /// Does holding this cover handing out or taking away `other`?
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
-        let logs_by_administer = self.kind == Kind::Agent
-            && self.action == Action::Administer
-            && other.action == Action::ReadLogs;
+        let logs_by_administer =
+            self.kind == Kind::Agent && self.action == Action::Administer && other.action == Action::ReadLogs;
         self.kind == other.kind
             && (self.action == other.action || logs_by_administer)
             && self.reach.contains(&other.reach)
@@ -80,19 +79,28 @@ pub fn grants(rows: &PrincipalRows) -> Vec<Grant> {
 
 /// The grants of one binding.
 pub fn binding_grants(binding: &BindingRow) -> impl Iterator<Item = Grant> {
-    let namespace = binding.namespace.clone().or_else(|| binding.role_namespace.clone());
+    let namespace = binding
+        .namespace
+        .clone()
+        .or_else(|| binding.role_namespace.clone());
     let reach = Reach::new(namespace, binding.target.clone());
     binding
         .pairs
         .iter()
         .filter(|(_, kind)| binding.target.as_ref().is_none_or(|target| target.kind == *kind))
-        .map(move |&(action, kind)| Grant { action, kind, reach: reach.clone() })
+        .map(move |&(action, kind)| Grant {
+            action,
+            kind,
+            reach: reach.clone(),
+        })
 }
 
 /// The first grant of `target` that no grant of `caller` covers.
 #[must_use]
 pub fn uncovered<'a>(caller: &[Grant], target: &'a [Grant]) -> Option<&'a Grant> {
-    target.iter().find(|wanted| !caller.iter().any(|held| held.covers(wanted)))
+    target
+        .iter()
+        .find(|wanted| !caller.iter().any(|held| held.covers(wanted)))
 }
 
 #[cfg(test)]

@@ -47,7 +47,10 @@ impl Home {
     /// What every policy operation needs: administer on the Installation, and read on the Namespace of the path.
     pub(super) fn accesses(&self, app: &App) -> Vec<Access> {
         let mut accesses = vec![Access::installation(Action::Administer, &app.installation)];
-        accesses.extend(self.namespace().map(|namespace| Access::namespace(Action::Read, namespace)));
+        accesses.extend(
+            self.namespace()
+                .map(|namespace| Access::namespace(Action::Read, namespace)),
+        );
         accesses
     }
 
@@ -57,11 +60,17 @@ impl Home {
     /// `NOT_FOUND` when the Namespace is absent; `RESOURCE_CONFLICT` when something is to be made in a
     /// Namespace that failed or is being deleted.
     pub(super) async fn lock(&self, tx: &mut Tx, makes: bool) -> Result<()> {
-        let Self::Namespace(namespace) = self else { return store::installation_lock(tx).await };
+        let Self::Namespace(namespace) = self else {
+            return store::installation_lock(tx).await;
+        };
         store::installation_share(tx).await?;
-        let status = store::namespace_lock(tx, namespace).await?.ok_or_else(Error::not_found)?;
+        let status = store::namespace_lock(tx, namespace)
+            .await?
+            .ok_or_else(Error::not_found)?;
         if makes && matches!(status.as_str(), "failed" | "deleting") {
-            return Err(Error::conflict(format!("The Namespace is {status}: nothing can be made in it.")));
+            return Err(Error::conflict(format!(
+                "The Namespace is {status}: nothing can be made in it."
+            )));
         }
         Ok(())
     }

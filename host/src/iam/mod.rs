@@ -90,7 +90,12 @@ impl Iam {
     ///
     /// # Errors
     /// `DEPENDENCY_UNAVAILABLE` when the rows cannot be read.
-    pub async fn holds(&self, conn: &mut PgConnection, identity: &IdentityId, access: &Access) -> Result<Decision> {
+    pub async fn holds(
+        &self,
+        conn: &mut PgConnection,
+        identity: &IdentityId,
+        access: &Access,
+    ) -> Result<Decision> {
         let rows = self.load(conn, identity, access.namespace.as_ref()).await?;
         Ok(decide::decide(&rows, access))
     }
@@ -148,7 +153,13 @@ impl Iam {
     /// The same with a text that names the cause: only for a missing grant of an Agent's principal,
     /// another actor's deletion, and grants that the caller's do not cover.
     #[must_use]
-    pub fn refuse_naming(&self, caller: &Caller, access: &Access, decision: Decision, message: &str) -> Error {
+    pub fn refuse_naming(
+        &self,
+        caller: &Caller,
+        access: &Access,
+        decision: Decision,
+        message: &str,
+    ) -> Error {
         caller.remember_denial(audit::Event::denial(caller, access, &decision));
         Error::new(occ_api::error::ErrorCode::Forbidden, message)
     }
@@ -177,8 +188,13 @@ impl Iam {
 
     /// Row 10: a key that is confined to a Namespace admits requests about that Namespace alone.
     fn admit(&self, caller: &Caller, accesses: &[Access]) -> Result<()> {
-        let Some(scope) = &caller.key_scope else { return Ok(()) };
-        match accesses.iter().find(|access| access.namespace.as_ref() != Some(scope)) {
+        let Some(scope) = &caller.key_scope else {
+            return Ok(());
+        };
+        match accesses
+            .iter()
+            .find(|access| access.namespace.as_ref() != Some(scope))
+        {
             Some(outside) => Err(self.refuse(caller, outside, Decision::refused(Reason::KeyScope))),
             None => Ok(()),
         }

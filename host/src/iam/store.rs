@@ -129,13 +129,17 @@ pub(super) async fn key_touch(
 
 /// Locks the Installation for a change of its policy.
 pub(super) async fn installation_lock(tx: &mut PgConnection) -> Result<()> {
-    sqlx::query!("select id from occ.installation for update").fetch_optional(tx).await?;
+    sqlx::query!("select id from occ.installation for update")
+        .fetch_optional(tx)
+        .await?;
     Ok(())
 }
 
 /// Locks the Installation against changes of its policy while one of a Namespace is made.
 pub(super) async fn installation_share(tx: &mut PgConnection) -> Result<()> {
-    sqlx::query!("select id from occ.installation for share").fetch_optional(tx).await?;
+    sqlx::query!("select id from occ.installation for share")
+        .fetch_optional(tx)
+        .await?;
     Ok(())
 }
 
@@ -200,7 +204,11 @@ pub(super) async fn agent_principal_insert(
 }
 
 /// Removes the bindings that name exactly this resource; their ids.
-pub(super) async fn exact_bindings_delete(tx: &mut PgConnection, kind: &str, id: &str) -> Result<Vec<String>> {
+pub(super) async fn exact_bindings_delete(
+    tx: &mut PgConnection,
+    kind: &str,
+    id: &str,
+) -> Result<Vec<String>> {
     let rows = sqlx::query!(
         "delete from occ.iam_bindings where resource_kind = $1 and resource_id = $2 returning id",
         kind,
@@ -212,7 +220,11 @@ pub(super) async fn exact_bindings_delete(tx: &mut PgConnection, kind: &str, id:
 }
 
 /// Removes the Restrictions that name exactly this resource; their ids.
-pub(super) async fn exact_restrictions_delete(tx: &mut PgConnection, kind: &str, id: &str) -> Result<Vec<String>> {
+pub(super) async fn exact_restrictions_delete(
+    tx: &mut PgConnection,
+    kind: &str,
+    id: &str,
+) -> Result<Vec<String>> {
     let rows = sqlx::query!(
         "delete from occ.iam_restrictions where resource_kind = $1 and resource_id = $2 returning id",
         kind,

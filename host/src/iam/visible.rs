@@ -64,7 +64,9 @@ pub fn visible(rows: &PrincipalRows, action: Action, kind: Kind, namespace: Opti
         sets.grant(binding, kind, namespace.or(home), namespace.is_some());
     }
     let denying = rows.restrictions.iter().filter(|restriction| {
-        restriction.action == action && restriction.kind == kind && agrees(restriction.namespace.as_ref(), namespace)
+        restriction.action == action
+            && restriction.kind == kind
+            && agrees(restriction.namespace.as_ref(), namespace)
     });
     for restriction in denying {
         sets.deny(restriction, namespace.is_some());
@@ -99,7 +101,11 @@ impl Sets {
             return;
         }
         // A Role of a Namespace in a wider binding still grants inside that Namespace alone.
-        let reach = binding.namespace.as_ref().or(binding.role_namespace.as_ref()).or(scope);
+        let reach = binding
+            .namespace
+            .as_ref()
+            .or(binding.role_namespace.as_ref())
+            .or(scope);
         match reach {
             Some(namespace) if !one_namespace => {
                 self.within.insert(namespace.to_string());

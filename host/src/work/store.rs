@@ -41,7 +41,8 @@ struct Raw {
 
 impl Raw {
     fn typed(self) -> Result<Row> {
-        let number = |count: i32| u32::try_from(count).map_err(|_| Error::internal("a count of work is negative"));
+        let number =
+            |count: i32| u32::try_from(count).map_err(|_| Error::internal("a count of work is negative"));
         Ok(Row {
             namespace: db::id::<NamespaceId>(&self.namespace_id)?,
             agent: db::id_opt::<AgentId>(self.agent_id.as_deref())?,
@@ -89,7 +90,11 @@ pub(super) async fn work_page(
     after: (Option<OffsetDateTime>, Option<&str>),
     fetch: i64,
 ) -> Result<Vec<Row>> {
-    let Sight { namespaces, agents, revisions } = sight;
+    let Sight {
+        namespaces,
+        agents,
+        revisions,
+    } = sight;
     let rows = sqlx::query_as!(
         Raw,
         r#"select key, kind, namespace_id, agent_id, revision_id, actor_id, upkeep, state, phase, step, attempt,

@@ -23,7 +23,11 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let after = (page.after_time()?, page.after_id());
     let mut conn = app.db.acquire().await?;
     let rows = store::binding_page(&mut conn, home.namespace(), after, page.fetch()).await?;
-    page.reply(rows, |row| (sort_time(row.created_at), row.binding.id.to_string()), |row| row.binding)
+    page.reply(
+        rows,
+        |row| (sort_time(row.created_at), row.binding.id.to_string()),
+        |row| row.binding,
+    )
 }
 
 /// `POST …/iam/access-bindings`
@@ -54,8 +58,13 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
         resource_id: body.resource_id,
     };
     store::binding_insert(&mut tx, &binding, &rq.caller.identity, app.clock.now()).await?;
-    let event = Event::mutation(&rq.caller, &scope, "openclaw.iam.access-bindings.create", resource(&home, &binding.id))
-        .details(&binding)?;
+    let event = Event::mutation(
+        &rq.caller,
+        &scope,
+        "openclaw.iam.access-bindings.create",
+        resource(&home, &binding.id),
+    )
+    .details(&binding)?;
     audit::record(&mut tx, &app, event).await?;
     let reply = Reply::created(&binding)?;
     once.complete(&mut tx, &reply).await?;
@@ -68,7 +77,9 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
     let (home, id) = (Home::of(&rq)?, rq.path::<BindingId>("bindingId")?);
     policy::require(&app, &rq, &home).await?;
     let mut conn = app.db.acquire().await?;
-    let found = store::binding_find(&mut conn, home.namespace(), &id).await?.ok_or_else(Error::not_found)?;
+    let found = store::binding_find(&mut conn, home.namespace(), &id)
+        .await?
+        .ok_or_else(Error::not_found)?;
     Reply::ok(&found.binding)
 }
 
@@ -79,13 +90,20 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let mut tx = db::begin(&app.db).await?;
     home.lock(&mut tx, false).await?;
     let scope = policy::decide_again(&app, &mut tx, &rq, &home).await?;
-    let found = store::binding_find(&mut tx, home.namespace(), &id).await?.ok_or_else(Error::not_found)?;
+    let found = store::binding_find(&mut tx, home.namespace(), &id)
+        .await?
+        .ok_or_else(Error::not_found)?;
     let grants = model::grants(&found.pairs, home.namespace().cloned(), found.target().as_ref());
     policy::cover(&app, &mut tx, &rq, &grants, "the binding").await?;
     store::binding_delete(&mut tx, &id).await?;
     policy::keep_administrator(&mut tx, &home).await?;
-    let event = Event::mutation(&rq.caller, &scope, "openclaw.iam.access-bindings.delete", resource(&home, &id))
-        .details(&found.binding)?;
+    let event = Event::mutation(
+        &rq.caller,
+        &scope,
+        "openclaw.iam.access-bindings.delete",
+        resource(&home, &id),
+    )
+    .details(&found.binding)?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::no_content())
@@ -119,7 +137,9 @@ async fn references(
     if !subject_fits {
         return Err(Error::invalid_field("/subjectId", FieldCode::InvalidValue));
     }
-    let role = role_find(tx, &body.role_id).await?.filter(|role| role.namespace.is_none() || role.namespace.as_ref() == home.namespace());
+    let role = role_find(tx, &body.role_id)
+        .await?
+        .filter(|role| role.namespace.is_none() || role.namespace.as_ref() == home.namespace());
     let Some(role) = role.filter(|role| model::role_fits(&role.pairs, target)) else {
         return Err(Error::invalid_field("/roleId", FieldCode::InvalidValue));
     };
@@ -134,11 +154,17 @@ async fn references(
     }
     let bound = store::subject_bindings_count(tx, &body.subject_id, home.namespace()).await?;
     if bound >= policy::ROWS_PER_PRINCIPAL_MAX {
-        return Err(Error::conflict(format!("The subject has {bound} bindings here, the most that are allowed.")));
+        return Err(Error::conflict(format!(
+            "The subject has {bound} bindings here, the most that are allowed."
+        )));
     }
     Ok(role)
 }
 
 fn resource(home: &Home, id: &BindingId) -> Resource {
-    Resource { kind: "iam_access_binding", id: id.to_string(), namespace: home.namespace().cloned() }
+    Resource {
+        kind: "iam_access_binding",
+        id: id.to_string(),
+        namespace: home.namespace().cloned(),
+    }
 }

@@ -23,8 +23,14 @@ pub(in crate::iam) struct Stored {
 impl Stored {
     /// The resource that it is confined to, when its kind is still known.
     pub(in crate::iam) fn target(&self) -> Option<Target> {
-        let (kind, id) = (self.binding.resource_kind.as_ref()?, self.binding.resource_id.as_ref()?);
-        Some(Target { kind: kind.parse().ok()?, id: id.clone() })
+        let (kind, id) = (
+            self.binding.resource_kind.as_ref()?,
+            self.binding.resource_id.as_ref()?,
+        );
+        Some(Target {
+            kind: kind.parse().ok()?,
+            id: id.clone(),
+        })
     }
 }
 
@@ -143,15 +149,23 @@ pub(super) async fn binding_page(
 
 /// Removes a binding.
 pub(super) async fn binding_delete(tx: &mut PgConnection, id: &BindingId) -> Result<()> {
-    sqlx::query!("delete from occ.iam_bindings where id = $1", id.as_str()).execute(tx).await?;
+    sqlx::query!("delete from occ.iam_bindings where id = $1", id.as_str())
+        .execute(tx)
+        .await?;
     Ok(())
 }
 
 /// Removes every binding of an identity; their ids.
-pub(in crate::iam) async fn bindings_of_delete(tx: &mut PgConnection, identity: &IdentityId) -> Result<Vec<BindingId>> {
-    let rows = sqlx::query!("delete from occ.iam_bindings where identity_id = $1 returning id", identity.as_str())
-        .fetch_all(tx)
-        .await?;
+pub(in crate::iam) async fn bindings_of_delete(
+    tx: &mut PgConnection,
+    identity: &IdentityId,
+) -> Result<Vec<BindingId>> {
+    let rows = sqlx::query!(
+        "delete from occ.iam_bindings where identity_id = $1 returning id",
+        identity.as_str()
+    )
+    .fetch_all(tx)
+    .await?;
     rows.iter().map(|row| db::id(&row.id)).collect()
 }
 
@@ -162,16 +176,20 @@ pub(super) async fn subject_level(
     id: &str,
 ) -> Result<Option<Option<NamespaceId>>> {
     let namespace = match kind {
-        SubjectKind::Identity => sqlx::query!("select namespace_id from occ.iam_identities where id = $1", id)
-            .fetch_optional(conn)
-            .await?
-            .map(|row| row.namespace_id),
+        SubjectKind::Identity => {
+            sqlx::query!("select namespace_id from occ.iam_identities where id = $1", id)
+                .fetch_optional(conn)
+                .await?
+                .map(|row| row.namespace_id)
+        }
         SubjectKind::Group => sqlx::query!("select namespace_id from occ.iam_groups where id = $1", id)
             .fetch_optional(conn)
             .await?
             .map(|row| row.namespace_id),
     };
-    namespace.map(|namespace| db::id_opt(namespace.as_deref())).transpose()
+    namespace
+        .map(|namespace| db::id_opt(namespace.as_deref()))
+        .transpose()
 }
 
 /// Bindings of one subject at one level, for the bound on a principal's rows.
@@ -192,10 +210,16 @@ pub(super) async fn subject_bindings_count(
 }
 
 /// Does the resource exist in the Namespace? A deleting Agent does not count; kinds without a table do not exist.
-pub(super) async fn target_exists(conn: &mut PgConnection, namespace: &NamespaceId, target: &Target) -> Result<bool> {
+pub(super) async fn target_exists(
+    conn: &mut PgConnection,
+    namespace: &NamespaceId,
+    target: &Target,
+) -> Result<bool> {
     let kind = match target.kind {
         Kind::Namespace => return Ok(target.id == namespace.as_str()),
-        Kind::Installation | Kind::Preset | Kind::ServiceAccount | Kind::CredentialSource => return Ok(false),
+        Kind::Installation | Kind::Preset | Kind::ServiceAccount | Kind::CredentialSource => {
+            return Ok(false);
+        }
         Kind::Configuration | Kind::Secret | Kind::Agent | Kind::AgentRevision => target.kind.as_str(),
     };
     let row = sqlx::query!(
@@ -213,4 +237,3 @@ pub(super) async fn target_exists(conn: &mut PgConnection, namespace: &Namespace
     .await?;
     Ok(row.exists)
 }
-

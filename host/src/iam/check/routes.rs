@@ -22,7 +22,11 @@ pub(crate) async fn can_i(app: App, rq: Request) -> Result<Reply> {
 /// `GET /iam/explain`
 pub(crate) async fn explain(app: App, rq: Request) -> Result<Reply> {
     let (access, rows) = about_caller(&app, &rq).await?;
-    Reply::ok(&model::explanation(&rq.caller.identity, &access, &decide(&rows, &access)))
+    Reply::ok(&model::explanation(
+        &rq.caller.identity,
+        &access,
+        &decide(&rows, &access),
+    ))
 }
 
 /// `POST /iam/can-i`
@@ -36,7 +40,8 @@ pub(crate) async fn can_i_many(app: App, rq: Request) -> Result<Reply> {
 /// `POST /iam/explain`
 pub(crate) async fn explain_many(app: App, rq: Request) -> Result<Reply> {
     let asked = Asked::read(&app, &rq).await?;
-    let explain = |access: &Access| model::explanation(&asked.principal, access, &decide(&asked.rows, access));
+    let explain =
+        |access: &Access| model::explanation(&asked.principal, access, &decide(&asked.rows, access));
     let explanations: Vec<types::Decision> = asked.accesses.iter().map(explain).collect();
     Reply::ok(&explanations)
 }
@@ -57,9 +62,16 @@ async fn about_caller(app: &App, rq: &Request) -> Result<(Access, Arc<PrincipalR
 
 /// A key of a Namespace asks about that Namespace alone.
 fn confine(app: &App, rq: &Request, accesses: &[Access]) -> Result<()> {
-    let Some(scope) = &rq.caller.key_scope else { return Ok(()) };
-    match accesses.iter().find(|access| access.namespace.as_ref() != Some(scope)) {
-        Some(outside) => Err(app.iam.refuse(&rq.caller, outside, Decision::refused(Reason::KeyScope))),
+    let Some(scope) = &rq.caller.key_scope else {
+        return Ok(());
+    };
+    match accesses
+        .iter()
+        .find(|access| access.namespace.as_ref() != Some(scope))
+    {
+        Some(outside) => Err(app
+            .iam
+            .refuse(&rq.caller, outside, Decision::refused(Reason::KeyScope))),
         None => Ok(()),
     }
 }
@@ -78,7 +90,11 @@ impl Asked {
         let other = body.principal_id.filter(|id| *id != rq.caller.identity);
         let Some(principal) = other else {
             let rows = app.iam.rows(app, &rq.caller, None).await?;
-            return Ok(Self { principal: rq.caller.identity.clone(), rows, accesses });
+            return Ok(Self {
+                principal: rq.caller.identity.clone(),
+                rows,
+                accesses,
+            });
         };
         let administer = Access::installation(Action::Administer, &app.installation);
         app.iam.require(app, &rq.caller, &administer).await?;
@@ -87,7 +103,11 @@ impl Asked {
         if rows.identity.is_none() {
             return Err(Error::not_found());
         }
-        Ok(Self { principal, rows: Arc::new(rows), accesses })
+        Ok(Self {
+            principal,
+            rows: Arc::new(rows),
+            accesses,
+        })
     }
 }
 
@@ -100,5 +120,9 @@ fn accesses(checks: &[Check]) -> Result<Vec<Access>> {
             Err(found) => faults.extend(found),
         }
     }
-    if faults.is_empty() { Ok(accesses) } else { Err(Error::invalid(faults)) }
+    if faults.is_empty() {
+        Ok(accesses)
+    } else {
+        Err(Error::invalid(faults))
+    }
 }

@@ -90,14 +90,19 @@ pub(super) async fn principal_page(
 
 /// Removes every key of a ServicePrincipal; their ids.
 pub(super) async fn keys_of_delete(tx: &mut PgConnection, id: &IdentityId) -> Result<Vec<KeyId>> {
-    let rows = sqlx::query!("delete from occ.service_keys where service_principal_id = $1 returning id", id.as_str())
-        .fetch_all(tx)
-        .await?;
+    let rows = sqlx::query!(
+        "delete from occ.service_keys where service_principal_id = $1 returning id",
+        id.as_str()
+    )
+    .fetch_all(tx)
+    .await?;
     rows.iter().map(|row| db::id(&row.id)).collect()
 }
 
 /// Removes a ServicePrincipal; its Restrictions go with it.
 pub(super) async fn principal_delete(tx: &mut PgConnection, id: &IdentityId) -> Result<()> {
-    sqlx::query!("delete from occ.iam_identities where id = $1", id.as_str()).execute(tx).await?;
+    sqlx::query!("delete from occ.iam_identities where id = $1", id.as_str())
+        .execute(tx)
+        .await?;
     Ok(())
 }

@@ -25,7 +25,9 @@ fn consistent(mut rows: PrincipalRows) -> PrincipalRows {
         binding.role_namespace = binding.role_namespace.take().and(binding.namespace.clone());
     }
     for restriction in &mut rows.restrictions {
-        let Some(id) = &restriction.resource_id else { continue };
+        let Some(id) = &restriction.resource_id else {
+            continue;
+        };
         restriction.namespace = match restriction.kind {
             Kind::Installation => None,
             Kind::Namespace => Some(id.parse().unwrap()),
@@ -46,7 +48,11 @@ fn a_list_in_a_namespace_shows_what_each_item_would() {
                 let filter = visible(&rows, Action::Read, kind, Some(&namespace));
                 for agent in AGENTS.into_iter().filter(|agent| home_of(agent) == namespace) {
                     let decision = decide(&rows, &Access::item(Action::Read, kind, &namespace, agent));
-                    assert_eq!(filter.shows(namespace.as_str(), agent), decision.allowed, "seed {seed} {rows:?}");
+                    assert_eq!(
+                        filter.shows(namespace.as_str(), agent),
+                        decision.allowed,
+                        "seed {seed} {rows:?}"
+                    );
                     shown += u32::from(decision.allowed);
                 }
             }
@@ -63,12 +69,23 @@ fn a_list_across_namespaces_shows_what_each_item_would() {
         for agent in AGENTS {
             let namespace = home_of(agent);
             let decision = decide(&rows, &Access::item(Action::Read, Kind::Agent, &namespace, agent));
-            assert_eq!(agents.shows(namespace.as_str(), agent), decision.allowed, "seed {seed} {rows:?}");
+            assert_eq!(
+                agents.shows(namespace.as_str(), agent),
+                decision.allowed,
+                "seed {seed} {rows:?}"
+            );
         }
         let namespaces = visible(&rows, Action::Read, Kind::Namespace, None);
         for namespace in NS {
-            let decision = decide(&rows, &Access::namespace(Action::Read, &namespace.parse().unwrap()));
-            assert_eq!(namespaces.shows(namespace, namespace), decision.allowed, "seed {seed} {rows:?}");
+            let decision = decide(
+                &rows,
+                &Access::namespace(Action::Read, &namespace.parse().unwrap()),
+            );
+            assert_eq!(
+                namespaces.shows(namespace, namespace),
+                decision.allowed,
+                "seed {seed} {rows:?}"
+            );
         }
     }
 }
