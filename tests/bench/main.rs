@@ -3,7 +3,6 @@
 //! Both sides run interleaved, at least seven times each; the ratio is that of the medians. When two runs of
 //! one side differ by more than a fifth the row says `noisy` and has no ratio.
 
-mod plugins;
 mod queue;
 mod report;
 
@@ -47,7 +46,6 @@ impl Options {
 async fn main() -> Result<()> {
     let options = Options::parse(std::env::args().skip(1))?;
     let mut measures: Vec<Measure> = Vec::new();
-    plugins::run(&options, &mut measures).await?;
     queue::run(&options, &mut measures).await?;
     let report = Report::new(measures);
     report.print();
