@@ -3,6 +3,7 @@
 pub mod database;
 pub mod dev;
 pub mod environment;
+pub mod host;
 pub mod process;
 pub mod proxy;
 mod server;

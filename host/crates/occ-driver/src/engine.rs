@@ -189,7 +189,11 @@ impl Drop for Inner {
     }
 }
 
-fn config(options: &EngineOptions) -> Result<Config, EngineError> {
+/// What every engine of the product is configured with; a bench makes its anchor with it.
+///
+/// # Errors
+/// There is no code generator for this machine.
+pub fn config(options: &EngineOptions) -> Result<Config, EngineError> {
     let calls = options.calls_max.max(MEMORIES_PER_COMPONENT_MAX);
     let mut pool = PoolingAllocationConfig::new();
     pool.total_component_instances(calls)
