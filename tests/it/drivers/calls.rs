@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use occ_driver::breaker::BreakerState;
+use occ_driver::call::CallContext;
 use occ_driver::types::{
     Agent, Bind, ConfigurationRef, Container, Egress, EnvValue, EnvVar, ExecutionMode, Failure,
     HarnessIdentity, HarnessRequest, HttpProbe, Plan, PlatformFacts, Port, Progress, Refusal, Revision,
@@ -12,6 +13,7 @@ use occ_driver::types::{
 use occ_driver::{DriverError, Harness, Kind, Limit, Unavailable};
 use occ_tests::wait::eventually;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::rig::{cx, faulty, load, selection, services, tenant};
 
@@ -139,6 +141,25 @@ async fn five_faults_in_a_row_open_the_breaker_and_time_closes_it() {
         answer.map_err(|error| error.to_string())
     };
     eventually("the breaker lets a call through", ask).await;
+    assert_eq!(compute.plugin().info().breaker, BreakerState::Closed);
+}
+
+/// A caller that has no time left learns nothing about the plugin.
+#[tokio::test]
+async fn an_impatient_caller_is_no_fault_of_the_plugin() {
+    let services = services();
+    let compute = faulty(&services).await;
+    for _ in 0..6 {
+        let cx = CallContext {
+            deadline: Instant::now() + Duration::from_millis(20),
+            ..cx()
+        };
+        let error = compute.ensure_tenant(&cx, &tenant("late")).await.unwrap_err();
+        let DriverError::Deadline { after_ms, max_ms } = error else {
+            panic!("{error}")
+        };
+        assert!(after_ms <= 20 && max_ms == 1_000, "{after_ms} of {max_ms}");
+    }
     assert_eq!(compute.plugin().info().breaker, BreakerState::Closed);
 }
 

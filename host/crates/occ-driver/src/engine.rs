@@ -34,7 +34,8 @@ const TABLE_ELEMENTS_MAX: usize = 100_000;
 /// Slots that keep their mapping of a component's initial memory after a call.
 const WARM_SLOTS_MAX: u32 = 8;
 const SPILL_THREADS_MAX: usize = 4;
-const STACK_BYTES: usize = 1024 * 1024;
+/// Of a call: the component's part, and the host functions that run above it.
+const STACK_BYTES: usize = 2 * 1024 * 1024;
 const WASM_STACK_BYTES: usize = 512 * 1024;
 
 /// Sizes of an engine.
@@ -144,15 +145,13 @@ impl Engine {
         crate::digest::hex(hasher.0.finalize().get(..16).unwrap_or_default())
     }
 
-    /// Waits for a slot for a component with this many memories; `None` when none became
-    /// free in time.
-    pub(crate) async fn slot(&self, memories: u32) -> Option<OwnedSemaphorePermit> {
-        let wait =
-            Arc::clone(&self.0.slots).acquire_many_owned(memories.clamp(1, MEMORIES_PER_COMPONENT_MAX));
-        tokio::time::timeout(self.0.options.slot_wait, wait)
-            .await
-            .ok()?
-            .ok()
+    /// Waits for a slot for a component with this many memories, at most as long as the
+    /// caller has; `None` when none became free in time.
+    pub(crate) async fn slot(&self, memories: u32, left: Duration) -> Option<OwnedSemaphorePermit> {
+        let memories = memories.clamp(1, MEMORIES_PER_COMPONENT_MAX);
+        let wait = Arc::clone(&self.0.slots).acquire_many_owned(memories);
+        let longest = self.0.options.slot_wait.min(left);
+        tokio::time::timeout(longest, wait).await.ok()?.ok()
     }
 
     /// Runs a call where it is awaited until it is found `preempted`, then in the spill

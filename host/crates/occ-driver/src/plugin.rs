@@ -19,7 +19,7 @@ use crate::capability::Granted;
 use crate::engine::Engine;
 use crate::error::{CallResult, DriverError, Limit, Unavailable};
 use crate::limits::CallLimits;
-use crate::state::{CallState, Gauge, Seed, late};
+use crate::state::{Bounds, CallState, Gauge, Seed, late};
 use crate::stats::{Finished, Recent, Stats, Totals};
 use crate::types::{Description, PluginIdentity};
 use crate::verify::{self, Expected};
@@ -189,6 +189,8 @@ impl Plugin {
 
     fn tell(&self, admission: Admission<'_>, result: &CallResult<Answer>) {
         let change = match result {
+            // The caller had less time than the plugin may take.
+            Err(DriverError::Deadline { after_ms, max_ms }) if after_ms < max_ms => return,
             Err(error) if error.is_fault() => admission.failed(Instant::now()),
             // It was not called: this says nothing about it.
             Err(DriverError::Unavailable { .. }) => return,
@@ -210,23 +212,27 @@ impl Plugin {
     async fn attempt(&self, cx: &CallContext, call: Call, gauge: &Arc<Gauge>) -> CallResult<Answer> {
         let operation = call.operation();
         let max = self.limits.wall_of(operation);
-        let Some(slot) = self.engine.slot(self.memories).await else {
+        let Some(slot) = self.engine.slot(self.memories, cx.remaining()).await else {
             let retry_after = self.engine.options().slot_wait;
             return Err(DriverError::Unavailable {
                 retry_after,
                 why: Unavailable::PoolBusy,
             });
         };
-        let deadline = cx.deadline.min(Instant::now() + max);
+        let longest = Instant::now() + max;
+        let (deadline, given) = if cx.deadline < longest {
+            (cx.deadline, cx.remaining())
+        } else {
+            (longest, max)
+        };
         let cx = CallContext {
             plugin: self.identity.id.clone(),
             operation,
             deadline,
             ..cx.clone()
         };
-        let given = cx.remaining();
         let expected = Expected::of(&call);
-        let mut store = self.store(cx, &call, gauge);
+        let mut store = self.store(cx, given, &call, gauge);
         let bound = Arc::clone(&self.bound);
         let result_bytes_max = self.limits.result_bytes;
         let run = async move {
@@ -245,7 +251,7 @@ impl Plugin {
         }
     }
 
-    fn store(&self, cx: CallContext, call: &Call, gauge: &Arc<Gauge>) -> Store<CallState> {
+    fn store(&self, cx: CallContext, given: Duration, call: &Call, gauge: &Arc<Gauge>) -> Store<CallState> {
         let seed = if call.is_pure() {
             Seed::Zero
         } else {
@@ -255,7 +261,10 @@ impl Plugin {
             cx,
             Arc::clone(&self.granted),
             Arc::clone(gauge),
-            self.limits,
+            Bounds {
+                limits: self.limits,
+                given,
+            },
             seed,
             (self.now)(),
         );

@@ -89,6 +89,14 @@ pub(crate) struct CallState {
     wasi: Option<Wasi>,
 }
 
+/// What bounds a call.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    pub(crate) limits: CallLimits,
+    /// How long it may take: its limit, or less when the caller has less.
+    pub(crate) given: Duration,
+}
+
 /// Where the random numbers of a call come from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Seed {
@@ -109,11 +117,10 @@ impl CallState {
         cx: CallContext,
         granted: Arc<Granted>,
         gauge: Arc<Gauge>,
-        limits: CallLimits,
+        Bounds { limits, given }: Bounds,
         seed: Seed,
         started: Duration,
     ) -> Self {
-        let given = cx.remaining();
         Self {
             cx,
             granted,
@@ -349,7 +356,10 @@ mod tests {
     fn state() -> CallState {
         let cx = CallContext::pure(Instant::now() + Duration::from_secs(1));
         let granted = Granted::new("test".to_owned(), "{}".to_owned(), None);
-        let limits = CallLimits::default();
+        let limits = Bounds {
+            limits: CallLimits::default(),
+            given: Duration::from_secs(1),
+        };
         CallState::new(
             cx,
             Arc::new(granted),
