@@ -17,6 +17,8 @@ use crate::error::{Error, Result};
 
 /// What an attempt reads as when nobody declared its code.
 const UNDECLARED: &str = "RECONCILIATION_PENDING";
+/// What a failure with such a code reads as.
+const UNDECLARED_FAILURE: &str = "The deployment failed for a reason that its plugin does not declare.";
 
 /// Where the work of a deployment stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,54 +97,57 @@ impl Deployment {
 }
 
 impl Deployment {
-    /// The resource as clients see it. Texts come from the one table of reasons; text of drivers
-    /// never appears.
+    /// The resource as clients see it. Texts come from the one table of reasons and from what the
+    /// compute declares; text of drivers at run time never appears.
     #[must_use]
-    pub fn to_wire(&self) -> types::Deployment {
+    pub fn to_wire(&self, declared: impl Fn(&str) -> Option<String>) -> types::Deployment {
+        let text = |code: &str| {
+            reason::find(code)
+                .map(|known| known.text.to_owned())
+                .or_else(|| declared(code))
+        };
         let status = self.status();
         types::Deployment {
             deployment_id: self.revision.clone(),
             namespace_id: self.namespace.clone(),
             agent_id: self.agent.clone(),
             status,
-            progress: (!self.is_settled()).then(|| self.progress(status)),
-            error: (status == DeploymentStatus::Failed).then(|| self.error()),
+            progress: (!self.is_settled()).then(|| self.progress(status, &text)),
+            error: (status == DeploymentStatus::Failed).then(|| self.error(&text)),
             warnings: Vec::new(),
         }
     }
 
-    fn progress(&self, status: DeploymentStatus) -> types::DeploymentProgress {
+    fn progress(
+        &self,
+        status: DeploymentStatus,
+        text: impl Fn(&str) -> Option<String>,
+    ) -> types::DeploymentProgress {
+        let attempt = |at| {
+            let known = self.code.as_deref().and_then(|code| Some((code, text(code)?)));
+            let (code, message) = known.unwrap_or_else(|| (UNDECLARED, text(UNDECLARED).unwrap_or_default()));
+            types::DeploymentAttempt {
+                at: Timestamp::from(at),
+                code: code.to_owned(),
+                message,
+            }
+        };
         types::DeploymentProgress {
-            last_attempt: self.last_attempt_at.map(|at| {
-                let code = self
-                    .code
-                    .as_deref()
-                    .filter(|code| reason::find(code).is_some())
-                    .unwrap_or(UNDECLARED);
-                types::DeploymentAttempt {
-                    at: Timestamp::from(at),
-                    code: code.to_owned(),
-                    message: text(code),
-                }
-            }),
+            last_attempt: self.last_attempt_at.map(attempt),
             next_attempt_at: (status == DeploymentStatus::Queued)
                 .then(|| Timestamp::from(self.next_attempt_at)),
         }
     }
 
-    fn error(&self) -> types::DeploymentError {
+    fn error(&self, text: impl Fn(&str) -> Option<String>) -> types::DeploymentError {
         let code = self.code.as_deref().unwrap_or(UNDECLARED);
         types::DeploymentError {
             code: code.to_owned(),
-            message: text(code),
+            message: text(code).unwrap_or_else(|| UNDECLARED_FAILURE.to_owned()),
             data: self.result.clone(),
         }
     }
 }
 
-fn text(code: &str) -> String {
-    reason::find(code).map_or_else(
-        || "The deployment ended with a code of its plugin.".to_owned(),
-        |known| known.text.to_owned(),
-    )
-}
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
         tx.rollback().await?;
         let left = deadline.saturating_duration_since(Instant::now());
         if deployment.is_settled() || left.is_zero() || app.shutdown.begun() {
-            return Reply::ok(&deployment.to_wire());
+            return Reply::ok(&deployment.to_wire(|code| app.drivers.declared_text(code).map(str::to_owned)));
         }
         app.shutdown.pause(left.min(WAIT_STEP)).await;
     }

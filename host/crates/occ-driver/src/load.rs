@@ -235,6 +235,7 @@ pub async fn load(
         bundle: found.source(),
         standing: found.standing().as_str(),
         compiled: prepared.loaded.compiled,
+        codes: entry.codes.clone(),
     };
     let limits = CallLimits::effective(entry.limits, selection.cap);
     let mut plugin = assemble(services, prepared, identity, origin, granted, limits);

@@ -56,6 +56,8 @@ pub struct Origin {
     pub standing: &'static str,
     /// The code generator ran when it was loaded.
     pub compiled: bool,
+    /// Reason codes that it declares, with what clients read.
+    pub codes: Vec<crate::bundle::Code>,
 }
 
 /// A plugin as the API shows it.
@@ -123,6 +125,13 @@ impl Plugin {
             last_error: self.stats.totals().last_error,
             recent: self.stats.recent(Instant::now()),
         }
+    }
+
+    /// What clients read for a reason code that the plugin declares.
+    #[must_use]
+    pub fn declared_text(&self, code: &str) -> Option<&str> {
+        let declared = self.origin.codes.iter().find(|declared| declared.code == code);
+        declared.map(|declared| declared.text.as_str())
     }
 
     /// A call about no tenant, with the whole of its wall time.

@@ -133,6 +133,7 @@ fn assembled(services: &Services, prepared: &Prepared, granted: Granted, limits:
         bundle: String::new(),
         standing: "unsigned",
         compiled: prepared.loaded.compiled,
+        codes: Vec::new(),
     };
     let prepared = Prepared {
         kind: prepared.kind,
