@@ -85,7 +85,10 @@ pub async fn load(options: LoadOptions<'_>) -> Result<Loaded> {
     let mut harnesses = Vec::new();
     for selection in &drivers.harnesses {
         let plugin = one(&services, &library, &options, selection, Kind::Harness).await?;
-        harnesses.push(Arc::new(Harness::new(plugin).map_err(|error| of_plugin(&selection.plugin, &error))?));
+        let named = |error| of_plugin(&selection.plugin, &error);
+        let harness = Harness::new(plugin).map_err(named)?;
+        harness.preflight().await.map_err(named)?;
+        harnesses.push(Arc::new(harness));
     }
     Ok(Loaded { drivers: Arc::new(Drivers { compute: Arc::new(compute), harnesses }), processes })
 }

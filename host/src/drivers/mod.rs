@@ -6,9 +6,9 @@
 pub mod authority;
 mod info;
 pub mod leases;
+mod load;
 mod metrics;
 mod workbench;
-mod load;
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ pub use occ_driver::capability::process::{ProcessChange, ProcessHost};
 pub use occ_driver::types::PluginIdentity;
 pub use occ_driver::{CallResult, Compute as ComputeDriver, DriverError, Harness as HarnessDriver, types};
 
-pub use info::{DURATION_BOUNDS_US, PluginInfo, Totals, WINDOW_SECS};
-pub use metrics::PluginMetrics;
-pub use workbench::{Kind, Report, contracts_offered, inspect, test};
 pub use authority::HostAuthority;
+pub use info::{DURATION_BOUNDS_US, PluginInfo, Totals, WINDOW_SECS};
 pub use leases::LeaseBook;
 pub use load::{LoadOptions, Loaded, load, processes_end, write_denials_until};
+pub use metrics::PluginMetrics;
+pub use workbench::{Kind, Report, contracts_offered, inspect, test};
 
 use types::{HarnessRequest, Plan, Refusal};
 
