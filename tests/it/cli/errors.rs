@@ -135,10 +135,10 @@ fn cli_deploy_that_lacks_a_binding_prints_it_as_the_next_command() {
         .at(&fake.url, &format!("agent deploy {AGENT} -n {NAMESPACE}"))
         .exits(3);
     for line in [
-        format!("occ iam access-binding create --namespace {NAMESPACE} -f -"),
-        format!("subjectId: {PRINCIPAL}"),
-        "roleId: role_7".to_owned(),
-        format!("resourceId: {SECRET}"),
+        format!("occ iam access-binding create --namespace {NAMESPACE} -f -\n"),
+        format!(r#""subjectId":"{PRINCIPAL}""#),
+        r#""roleId":"role_7""#.to_owned(),
+        format!(r#""resourceId":"{SECRET}""#),
     ] {
         assert!(ran.stderr.contains(&line), "{line}: {}", ran.stderr);
     }

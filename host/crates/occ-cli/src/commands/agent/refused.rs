@@ -1,11 +1,10 @@
 //! A deploy that is refused because the Agent's own principal lacks a grant: the exact next commands.
 
 use occ_api::ids::{IdentityId, SecretId};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::client::Call;
 use crate::failure::Failure;
-use crate::output::cell_text;
 use crate::session::Session;
 
 /// Adds the missing binding as the next command, when that is what the failure is about.
@@ -60,31 +59,29 @@ fn role(session: &Session) -> Option<String> {
         .map(str::to_owned)
 }
 
+/// Single lines, so that they can be pasted as they are.
 fn next_commands(principal: &IdentityId, secret: &SecretId, role: Option<&str>, flag: &str) -> String {
-    let mut text = "let the Agent's principal use the Secret, then deploy again:\n".to_owned();
-    let role = match role {
-        Some(role) => cell_text(role),
-        None => {
-            text.push_str(&format!(
-                "  ROLE=$(occ iam role create{flag} -o name -f - <<'EOF'\n\
-                 name: Secret user\n\
-                 permissions:\n\
-                 - action: operate\n  \
-                   resourceKind: secret\n\
-                 EOF\n\
-                 )\n"
-            ));
-            "$ROLE".to_owned()
-        }
-    };
+    let mut text = "let the Agent's principal use the Secret, then deploy again:".to_owned();
+    let mut variable = "";
+    if role.is_none() {
+        let document =
+            json!({"name": "Secret user", "permissions": [{"action": "operate", "resourceKind": "secret"}]});
+        text.push_str(&format!(
+            "\n  ROLE=$(echo '{document}' | occ iam role create{flag} -f - -o name)"
+        ));
+        variable = "'\"$ROLE\"'";
+    }
+    let document = json!({
+        "subjectKind": "identity",
+        "subjectId": principal,
+        "roleId": role.unwrap_or(variable),
+        "resourceKind": "secret",
+        "resourceId": secret,
+    });
+    // The shell's variable stands outside of the quotes, and unescaped.
+    let document = document.to_string().replace("'\\\"$ROLE\\\"'", variable);
     text.push_str(&format!(
-        "  occ iam access-binding create{flag} -f - <<EOF\n\
-         subjectKind: identity\n\
-         subjectId: {principal}\n\
-         roleId: {role}\n\
-         resourceKind: secret\n\
-         resourceId: {secret}\n\
-         EOF"
+        "\n  echo '{document}' | occ iam access-binding create{flag} -f -"
     ));
     text
 }
@@ -111,14 +108,23 @@ mod tests {
         let hint = next_commands(&principal, &secret, Some("role_1"), " --namespace ns_1");
         assert!(!hint.contains("role create"), "{hint}");
         assert!(
-            hint.contains("access-binding create --namespace ns_1 -f -"),
+            hint.contains(&format!(r#""subjectId":"{SPN}","roleId":"role_1""#)),
             "{hint}"
         );
         assert!(
-            hint.contains(&format!("subjectId: {SPN}\nroleId: role_1\n")),
+            hint.ends_with(&format!(
+                r#""resourceId":"{SEC}"}}' | occ iam access-binding create --namespace ns_1 -f -"#
+            )),
             "{hint}"
         );
-        assert!(hint.contains(&format!("resourceId: {SEC}")), "{hint}");
-        assert!(next_commands(&principal, &secret, None, "").contains("roleId: $ROLE"));
+    }
+
+    #[test]
+    fn without_a_role_the_shell_carries_its_id() {
+        let (principal, secret) = (IdentityId::parse(SPN).unwrap(), SecretId::parse(SEC).unwrap());
+        let hint = next_commands(&principal, &secret, None, "");
+        assert!(hint.contains(r#"| occ iam role create -f - -o name)"#), "{hint}");
+        assert!(hint.contains(r#""roleId":"'"$ROLE"'","#), "{hint}");
+        assert_eq!(hint.lines().count(), 3, "{hint}");
     }
 }
