@@ -28,7 +28,7 @@ const READY_STEP: Duration = Duration::from_millis(20);
 
 /// A whole installation on this machine, for development.
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_precedence_over_arg = true)]
+#[command(subcommand_precedence_over_arg = true)]
 pub struct Command {
     /// State folder; as root /var/lib/occ/dev, else below XDG_STATE_HOME.
     #[arg(long, value_name = "DIR", global = true)]
@@ -162,7 +162,7 @@ impl Command {
             demo.namespace_ready().await?;
             Some(demo.deploy(&model).await?)
         };
-        session.print_end(agent.as_deref());
+        session.print_end(agent.as_deref().zip(Some(runtime.entry.as_path())));
         if self.detach {
             return Ok(ExitCode::SUCCESS);
         }
@@ -304,15 +304,15 @@ impl Session {
         }
     }
 
-    fn print_end(&self, agent: Option<&str>) {
+    fn print_end(&self, agent: Option<(&str, &Path)>) {
         print(&format!("url      {}", self.origin()));
         print("context  dev");
-        if let Some(agent) = agent {
+        if let Some((agent, _)) = agent {
             print(&format!("agent    {agent}"));
         }
         let next = agent.map_or_else(
             || "occ agent list".to_owned(),
-            |agent| format!("occ-host dev exec {agent} -- node {}/node_modules/openclaw/openclaw.mjs tui", self.folder.openclaw().display()),
+            |(agent, entry)| format!("occ-host dev exec {agent} -- node {} tui", entry.display()),
         );
         print(&format!("next     {next}"));
     }
