@@ -14,7 +14,13 @@ use crate::{bootstrap, dev, http, migrate, plugins, serve, telemetry};
 
 /// The OpenClaw Enterprise control plane.
 #[derive(Debug, Parser)]
-#[command(name = "occ-host", version, about, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "occ-host",
+    version,
+    about,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 struct Cli {
     /// Folders searched first for plugin bundles.
     #[arg(long, value_name = "DIR", global = true)]
@@ -119,7 +125,9 @@ async fn run(cli: Cli) -> ExitCode {
         }
         Command::Plugin(command) => Box::pin(command.run()).await,
         Command::Config(ConfigCommand::Check { file, mode }) => check(&file, mode),
-        Command::Health { process, live } => Box::pin(serve::health(process, live, Environment::of_process())).await,
+        Command::Health { process, live } => {
+            Box::pin(serve::health(process, live, Environment::of_process())).await
+        }
         Command::Openapi => print(&http::openapi::build(http::router::table()).to_string()),
         Command::Dev(command) => Box::pin(command.run(cli.plugins)).await,
     }

@@ -54,7 +54,10 @@ impl Error {
     /// `INVALID_REQUEST` naming each field at fault; the message names up to three of them.
     #[must_use]
     pub fn invalid(details: Vec<FieldError>) -> Self {
-        let mut error = Self::new(ErrorCode::InvalidRequest, occ_api::error::invalid_message(&details));
+        let mut error = Self::new(
+            ErrorCode::InvalidRequest,
+            occ_api::error::invalid_message(&details),
+        );
         error.0.details = details;
         error
     }
@@ -92,8 +95,11 @@ impl Error {
     /// `INTERNAL_ERROR`; `what` goes to the log only.
     #[must_use]
     pub fn internal(what: impl Into<String>) -> Self {
-        Self::new(ErrorCode::InternalError, "The server failed. The request id finds the cause in its log.")
-            .caused_by(Note(what.into()))
+        Self::new(
+            ErrorCode::InternalError,
+            "The server failed. The request id finds the cause in its log.",
+        )
+        .caused_by(Note(what.into()))
     }
 
     /// A commit whose answer was lost.
@@ -176,7 +182,11 @@ impl Error {
     #[must_use]
     pub fn internal_text(&self) -> String {
         let mut text = format!("{}: {}", self.code(), self.0.message);
-        let mut cause = self.0.cause.as_deref().map(|c| c as &(dyn std::error::Error + 'static));
+        let mut cause = self
+            .0
+            .cause
+            .as_deref()
+            .map(|c| c as &(dyn std::error::Error + 'static));
         while let Some(error) = cause {
             text.push_str(" <- ");
             text.push_str(&error.to_string());
@@ -186,7 +196,14 @@ impl Error {
     }
 
     fn of(kind: Kind, message: String) -> Self {
-        Self(Box::new(Inner { kind, message, details: Vec::new(), version: None, retry_after_secs: None, cause: None }))
+        Self(Box::new(Inner {
+            kind,
+            message,
+            details: Vec::new(),
+            version: None,
+            retry_after_secs: None,
+            cause: None,
+        }))
     }
 }
 
@@ -239,7 +256,8 @@ impl From<occ_queue::QueueError> for Error {
 /// SQLSTATE classes and codes that a later try may not meet again: connection, resources,
 /// operator intervention, serialization, deadlock, lock and statement time-outs.
 fn is_transient(code: &str) -> bool {
-    ["08", "53", "57"].iter().any(|class| code.starts_with(class)) || matches!(code, "40001" | "40P01" | "55P03" | "25P03")
+    ["08", "53", "57"].iter().any(|class| code.starts_with(class))
+        || matches!(code, "40001" | "40P01" | "55P03" | "25P03")
 }
 
 #[derive(Debug)]

@@ -61,8 +61,11 @@ pub async fn api(environment: ServeEnvironment) -> Result<Ended> {
 /// A start-up failure, with its code.
 pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
     let shutdown = Shutdown::new();
-    let database =
-        PoolConfig { url: environment.database_url.expose().to_owned(), connections_max: WORKER_POOL, role: Role::Worker };
+    let database = PoolConfig {
+        url: environment.database_url.expose().to_owned(),
+        connections_max: WORKER_POOL,
+        role: Role::Worker,
+    };
     let parts = Box::pin(assemble(Assembly {
         mode: environment.mode,
         service: "occ-worker",
@@ -100,9 +103,17 @@ pub async fn worker(environment: WorkerEnvironment) -> Result<Ended> {
 ///
 /// # Errors
 /// A start-up failure, with its code.
-pub async fn development(environment: ServeEnvironment, with_worker: bool, more: impl FnOnce(&Shutdown)) -> Result<Ended> {
+pub async fn development(
+    environment: ServeEnvironment,
+    with_worker: bool,
+    more: impl FnOnce(&Shutdown),
+) -> Result<Ended> {
     let shutdown = Shutdown::new();
-    let processes = if with_worker { Processes::Supervise } else { Processes::Observe };
+    let processes = if with_worker {
+        Processes::Supervise
+    } else {
+        Processes::Observe
+    };
     let parts = Box::pin(assemble(of_serve(&environment, processes, shutdown.clone()))).await?;
     if with_worker {
         start_worker(&parts, &WorkerSettings::default()).await?;
@@ -128,7 +139,11 @@ pub async fn start_worker(parts: &Parts, settings: &WorkerSettings) -> Result<wo
         leases: Some(parts.leases.watch()),
         injector: None,
     };
-    let small = |connections_max| PoolConfig { connections_max, role: Role::Worker, ..parts.database.clone() };
+    let small = |connections_max| PoolConfig {
+        connections_max,
+        role: Role::Worker,
+        ..parts.database.clone()
+    };
     let database = occ_queue::Database {
         pool: app.db.clone(),
         leases: db::connect(&small(LEASE_POOL)).await?,
@@ -136,15 +151,29 @@ pub async fn start_worker(parts: &Parts, settings: &WorkerSettings) -> Result<wo
     };
     if let Some(processes) = &parts.processes {
         let agent = |change: &ProcessChange| change.agent.clone();
-        reconcile::wake_on_changes(app.db.clone(), app.hints.clone(), processes.changes(), agent, &app.shutdown);
+        reconcile::wake_on_changes(
+            app.db.clone(),
+            app.hints.clone(),
+            processes.changes(),
+            agent,
+            &app.shutdown,
+        );
         let (supervisor, stop) = (processes.clone(), app.shutdown.token().clone());
         app.shutdown.spawn(async move { supervisor.run(stop).await });
     }
     reconcile::start_worker(&needs(app), &app.shutdown);
     let worker_id = format!("{}/{}", std::process::id(), app.ids.uuid());
-    let health = worker::start(context, database, settings, worker_id, app.hints.clone(), &app.shutdown);
+    let health = worker::start(
+        context,
+        database,
+        settings,
+        worker_id,
+        app.hints.clone(),
+        &app.shutdown,
+    );
     let stats = health.stats();
-    app.metrics.register(|registry| worker::metrics::register(registry, stats, app.db.clone(), &app.shutdown));
+    app.metrics
+        .register(|registry| worker::metrics::register(registry, stats, app.db.clone(), &app.shutdown));
     Ok(health)
 }
 
@@ -174,14 +203,26 @@ fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shut
 async fn run_api(parts: Parts, environment: &ServeEnvironment) -> Result<Ended> {
     let app = parts.app;
     reconcile::start_api(&needs(&app), &app.shutdown);
-    app.shutdown.spawn(app.hints.clone().run(app.db.clone(), app.shutdown.token().clone()));
+    app.shutdown.spawn(
+        app.hints
+            .clone()
+            .run(app.db.clone(), app.shutdown.token().clone()),
+    );
     let listener = bind(environment.listen).await?;
     if let Some(address) = environment.metrics {
         let private = bind(address).await?;
-        serve_private(&app, private, http::metrics::private(app.metrics.clone(), app.db.clone()));
+        serve_private(
+            &app,
+            private,
+            http::metrics::private(app.metrics.clone(), app.db.clone()),
+        );
     }
     tracing::info!(host = %environment.listen.ip(), port = environment.listen.port(), "listening");
-    let lame_duck = if environment.mode == Mode::Production { http::server::LAME_DUCK } else { Duration::ZERO };
+    let lame_duck = if environment.mode == Mode::Production {
+        http::server::LAME_DUCK
+    } else {
+        Duration::ZERO
+    };
     let signal = app.shutdown.clone();
     app.shutdown.spawn(async move {
         if let Err(error) = signal.on_signal().await {
@@ -205,7 +246,10 @@ fn needs(app: &App) -> reconcile::Needs {
 }
 
 async fn until_signal(shutdown: &Shutdown) -> Result<()> {
-    shutdown.on_signal().await.map_err(|error| Error::startup("STARTUP_FAILED", "Signals cannot be listened for.").caused_by(error))
+    shutdown
+        .on_signal()
+        .await
+        .map_err(|error| Error::startup("STARTUP_FAILED", "Signals cannot be listened for.").caused_by(error))
 }
 
 async fn finish(app: &App) -> Result<Ended> {
@@ -219,10 +263,18 @@ async fn finish(app: &App) -> Result<Ended> {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
-        Error::startup("LISTENER_INVALID", format!("{address} cannot be listened on: {}", error.kind())).caused_by(error)
+        Error::startup(
+            "LISTENER_INVALID",
+            format!("{address} cannot be listened on: {}", error.kind()),
+        )
+        .caused_by(error)
     })
 }
 
 fn serve_private(app: &App, listener: TcpListener, routes: http::Router) {
-    app.shutdown.spawn(http::server::private(listener, routes, app.shutdown.token().clone()));
+    app.shutdown.spawn(http::server::private(
+        listener,
+        routes,
+        app.shutdown.token().clone(),
+    ));
 }

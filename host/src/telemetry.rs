@@ -27,9 +27,17 @@ const HIDDEN: &str = "(hidden)";
 ///
 /// `service` is one of `occ-api`, `occ-worker`, `occ-bootstrap`, `occ-migration`, `occ-dev`.
 pub fn start(service: &'static str, format: LogFormat, level: &str, clock: Clock) {
-    let filter = EnvFilter::new(format!("warn,occ_host={level},occ_queue={level},occ_driver={level}"));
-    let lines = Lines { service, format, clock };
-    let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
+    let filter = EnvFilter::new(format!(
+        "warn,occ_host={level},occ_queue={level},occ_driver={level}"
+    ));
+    let lines = Lines {
+        service,
+        format,
+        clock,
+    };
+    let started = tracing_subscriber::registry()
+        .with(lines.with_filter(filter))
+        .try_init();
     drop(started);
 }
 
@@ -73,8 +81,14 @@ fn json_line(service: &str, level: Level, now: OffsetDateTime, fields: Fields) -
 
 fn text_line(level: Level, now: OffsetDateTime, fields: &Fields) -> String {
     let time = now.time();
-    let mut line =
-        format!("{:02}:{:02}:{:02} {:<7} {}", time.hour(), time.minute(), time.second(), severity(level), fields.event);
+    let mut line = format!(
+        "{:02}:{:02}:{:02} {:<7} {}",
+        time.hour(),
+        time.minute(),
+        time.second(),
+        severity(level),
+        fields.event
+    );
     for (name, value) in &fields.list {
         line.push_str(&format!(" {name}={value}"));
     }
@@ -134,16 +148,29 @@ impl Visit for Fields {
 
 /// Cuts long values and hides those that look like a credential.
 fn safe(value: &str) -> String {
-    let looks_secret = ["occ_", "sk-", "Bearer ", "ghp_", "github_pat_", "-----BEGIN"].iter().any(|mark| {
-        value.match_indices(mark).any(|(at, _)| value.get(at + mark.len()..).is_some_and(|rest| rest.len() >= 20 && !rest.starts_with("migrations")))
-    });
+    let looks_secret = ["occ_", "sk-", "Bearer ", "ghp_", "github_pat_", "-----BEGIN"]
+        .iter()
+        .any(|mark| {
+            value.match_indices(mark).any(|(at, _)| {
+                value
+                    .get(at + mark.len()..)
+                    .is_some_and(|rest| rest.len() >= 20 && !rest.starts_with("migrations"))
+            })
+        });
     let url_with_password = value.split_once("://").is_some_and(|(_, rest)| {
-        rest.split(['/', '?']).next().and_then(|authority| authority.split_once('@')).is_some_and(|(user, _)| user.contains(':'))
+        rest.split(['/', '?'])
+            .next()
+            .and_then(|authority| authority.split_once('@'))
+            .is_some_and(|(user, _)| user.contains(':'))
     });
     if looks_secret || url_with_password {
         return HIDDEN.to_owned();
     }
-    value.chars().take(VALUE_CHARS_MAX).map(|character| if character.is_control() { ' ' } else { character }).collect()
+    value
+        .chars()
+        .take(VALUE_CHARS_MAX)
+        .map(|character| if character.is_control() { ' ' } else { character })
+        .collect()
 }
 
 #[cfg(test)]
@@ -154,7 +181,10 @@ mod tests {
     fn credentials_are_hidden_and_ids_are_not() {
         assert_eq!(safe("occ_AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"), HIDDEN);
         assert_eq!(safe("postgres://occ_app:canary@db/occ"), HIDDEN);
-        assert_eq!(safe("agt_0b7e54c1-91d2-4c3f-8a60-5d2f7be1c904"), "agt_0b7e54c1-91d2-4c3f-8a60-5d2f7be1c904");
+        assert_eq!(
+            safe("agt_0b7e54c1-91d2-4c3f-8a60-5d2f7be1c904"),
+            "agt_0b7e54c1-91d2-4c3f-8a60-5d2f7be1c904"
+        );
         assert_eq!(safe("two\nlines"), "two lines");
     }
 }

@@ -113,8 +113,16 @@ fn gateway() -> anyhow::Result<ExitCode> {
     }
     if let Some(file) = variable("OPENCLAW_CONFIG_PATH") {
         let document: serde_json::Value = serde_json::from_slice(&std::fs::read(file)?)?;
-        for (name, value) in document.get("double").and_then(serde_json::Value::as_object).into_iter().flatten() {
-            server.env(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+        for (name, value) in document
+            .get("double")
+            .and_then(serde_json::Value::as_object)
+            .into_iter()
+            .flatten()
+        {
+            server.env(
+                name,
+                value.as_str().map_or_else(|| value.to_string(), str::to_owned),
+            );
         }
     }
     Err(server.exec().into())

@@ -49,7 +49,13 @@ impl Dev {
     #[must_use]
     pub fn host(&self, arguments: &[&str]) -> Command {
         let mut command = self.command("occ-host");
-        command.arg("--plugins").arg(&self.plugins).arg("dev").args(arguments).arg("--state").arg(self.state());
+        command
+            .arg("--plugins")
+            .arg(&self.plugins)
+            .arg("dev")
+            .args(arguments)
+            .arg("--state")
+            .arg(self.state());
         command
     }
 
@@ -88,9 +94,15 @@ impl Dev {
         all.extend(["-o", "json"]);
         let ran = self.occ(&all)?;
         if ran.code != 0 {
-            bail!("occ {} ended with {}: {}", arguments.join(" "), ran.code, ran.stderr);
+            bail!(
+                "occ {} ended with {}: {}",
+                arguments.join(" "),
+                ran.code,
+                ran.stderr
+            );
         }
-        serde_json::from_str(&ran.stdout).with_context(|| format!("occ {}: {}", arguments.join(" "), ran.stdout))
+        serde_json::from_str(&ran.stdout)
+            .with_context(|| format!("occ {}: {}", arguments.join(" "), ran.stdout))
     }
 
     /// State folder of the installation.
@@ -130,7 +142,9 @@ impl Dev {
     /// The OpenClaw that agents run.
     #[must_use]
     pub fn openclaw_entry(&self) -> Option<PathBuf> {
-        self.openclaw.as_ref().map(|folder| folder.join("node_modules/openclaw/openclaw.mjs"))
+        self.openclaw
+            .as_ref()
+            .map(|folder| folder.join("node_modules/openclaw/openclaw.mjs"))
     }
 }
 

@@ -80,20 +80,29 @@ impl Answer {
     /// `error.code`, or nothing.
     #[must_use]
     pub fn code(&self) -> &str {
-        self.body.pointer("/error/code").and_then(Value::as_str).unwrap_or_default()
+        self.body
+            .pointer("/error/code")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
     }
 
     /// A header, or nothing.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
-        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+        self.headers
+            .get(name)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default()
     }
 
     /// Does a detail name this pointer?
     #[must_use]
     pub fn names(&self, path: &str) -> bool {
         let details = self.body.pointer("/error/details").and_then(Value::as_array);
-        details.into_iter().flatten().any(|detail| detail.get("path").and_then(Value::as_str) == Some(path))
+        details
+            .into_iter()
+            .flatten()
+            .any(|detail| detail.get("path").and_then(Value::as_str) == Some(path))
     }
 }
 
@@ -111,7 +120,11 @@ impl Host {
     /// # Errors
     /// When a part does not start.
     pub async fn with_worker() -> Result<Self> {
-        Self::with(Options { worker: Some(WorkerSettings::default()), ..Options::default() }).await
+        Self::with(Options {
+            worker: Some(WorkerSettings::default()),
+            ..Options::default()
+        })
+        .await
     }
 
     /// As told.
@@ -133,8 +146,19 @@ impl Host {
         app.shutdown.spawn(async move {
             server::serve(serving, listener, Duration::ZERO).await;
         });
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(90)).build()?;
-        Ok(Self { origin, key, app, parts, database, folder, client })
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(90))
+            .build()?;
+        Ok(Self {
+            origin,
+            key,
+            app,
+            parts,
+            database,
+            folder,
+            client,
+        })
     }
 
     /// A request with the administrator's key.
@@ -173,7 +197,9 @@ impl Host {
         body: Option<Value>,
         headers: &[(&str, &str)],
     ) -> Result<Answer> {
-        let mut request = self.client.request(method.parse()?, format!("{}{path}", self.origin));
+        let mut request = self
+            .client
+            .request(method.parse()?, format!("{}{path}", self.origin));
         if let Some(key) = key {
             request = request.header("x-api-key", key);
         }
@@ -181,13 +207,23 @@ impl Host {
             request = request.header(*name, *value);
         }
         if let Some(body) = body {
-            request = request.header("content-type", "application/json").body(body.to_string());
+            request = request
+                .header("content-type", "application/json")
+                .body(body.to_string());
         }
         let response = request.send().await.with_context(|| format!("{method} {path}"))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
-        let body = if text.is_empty() { Value::Null } else { serde_json::from_str(&text).with_context(|| text.clone())? };
-        Ok(Answer { status, headers, body })
+        let body = if text.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&text).with_context(|| text.clone())?
+        };
+        Ok(Answer {
+            status,
+            headers,
+            body,
+        })
     }
 
     /// The Namespace `default`, whether it is ready or not.
@@ -206,7 +242,10 @@ impl Host {
     /// When something does not end.
     pub async fn end(self) -> Result<()> {
         self.app.shutdown.begin();
-        anyhow::ensure!(self.app.shutdown.drain(END_MAX).await, "the host did not end within {END_MAX:?}");
+        anyhow::ensure!(
+            self.app.shutdown.drain(END_MAX).await,
+            "the host did not end within {END_MAX:?}"
+        );
         if let Some(processes) = &self.parts.processes {
             processes.shutdown_all(Duration::from_millis(500)).await?;
         }
@@ -261,18 +300,30 @@ async fn prepare(folder: &TempDir, database: &Database, options: &Options) -> Re
     }))
     .await?;
     let key: Value = serde_json::from_slice(&std::fs::read(path("bootstrap/key.json"))?)?;
-    Ok(key.pointer("/data/key").and_then(Value::as_str).context("the key file has no key")?.to_owned())
+    Ok(key
+        .pointer("/data/key")
+        .and_then(Value::as_str)
+        .context("the key file has no key")?
+        .to_owned())
 }
 
 async fn assemble(folder: &TempDir, database: &Database, options: &Options) -> Result<Parts> {
     // Compiled once for all tests of this build; the folder is private to this account.
     let cache = cache_folder()?;
-    let processes = if options.worker.is_some() { Processes::Supervise } else { Processes::Observe };
+    let processes = if options.worker.is_some() {
+        Processes::Supervise
+    } else {
+        Processes::Observe
+    };
     let parts = Box::pin(serve::assemble(Assembly {
         mode: Mode::Development,
         service: "occ-api",
         config_path: folder.path().join("installation.yaml"),
-        database: PoolConfig { url: database.url("occ_app"), connections_max: CONNECTIONS_MAX, role: Role::Api },
+        database: PoolConfig {
+            url: database.url("occ_app"),
+            connections_max: CONNECTIONS_MAX,
+            role: Role::Api,
+        },
         auth_secret: Some(Secret::new(AUTH_SECRET.to_owned())),
         plugin_path: vec![environment::plugins()?],
         aot_cache: Some(cache),
@@ -307,5 +358,8 @@ fn cache_folder() -> Result<PathBuf> {
 
 fn set_mode(path: &std::path::Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?)
+    Ok(std::fs::set_permissions(
+        path,
+        std::fs::Permissions::from_mode(mode),
+    )?)
 }

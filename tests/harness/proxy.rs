@@ -67,13 +67,21 @@ impl Proxy {
                 }
             }
         });
-        Ok(Self { port, name: database.name().to_owned(), commits, _tasks: tasks })
+        Ok(Self {
+            port,
+            name: database.name().to_owned(),
+            commits,
+            _tasks: tasks,
+        })
     }
 
     /// URL of the database through the proxy.
     #[must_use]
     pub fn url(&self, role: &str) -> String {
-        format!("postgres://{role}@127.0.0.1:{}/{}?sslmode=disable", self.port, self.name)
+        format!(
+            "postgres://{role}@127.0.0.1:{}/{}?sslmode=disable",
+            self.port, self.name
+        )
     }
 
     /// Withholds the answer to the `count`-th COMMIT from now on, and closes that connection.
@@ -178,7 +186,9 @@ async fn startup(client: &mut TcpStream) -> Result<Vec<u8>> {
 
 /// The next message, whole, and its kind; `None` at the end of the stream.
 async fn message(stream: &mut (impl AsyncRead + Unpin)) -> Result<Option<(u8, Vec<u8>)>> {
-    let Ok(kind) = stream.read_u8().await else { return Ok(None) };
+    let Ok(kind) = stream.read_u8().await else {
+        return Ok(None);
+    };
     let length = stream.read_u32().await?;
     Ok(Some((kind, body(stream, vec![kind], length).await?)))
 }
@@ -191,6 +201,8 @@ async fn body(stream: &mut (impl AsyncRead + Unpin), mut message: Vec<u8>, lengt
     message.extend_from_slice(&length.to_be_bytes());
     let head = message.len();
     message.resize(head + rest, 0);
-    stream.read_exact(message.get_mut(head..).unwrap_or_default()).await?;
+    stream
+        .read_exact(message.get_mut(head..).unwrap_or_default())
+        .await?;
     Ok(message)
 }

@@ -8,7 +8,12 @@ use anyhow::{Context, Result, bail};
 use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 /// Size of the screen.
-const SCREEN: PtySize = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
+const SCREEN: PtySize = PtySize {
+    rows: 40,
+    cols: 120,
+    pixel_width: 0,
+    pixel_height: 0,
+};
 /// Characters that full-screen programs draw frames with.
 const FRAME: [char; 12] = ['│', '─', '┌', '┐', '└', '┘', '├', '┤', '╭', '╮', '╰', '╯'];
 
@@ -37,13 +42,20 @@ impl Terminal {
             let _master = pair.master;
             let mut buffer = [0; 4096];
             while let Ok(read) = reader.read(&mut buffer) {
-                let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else { break };
+                let Some(bytes) = buffer.get(..read).filter(|bytes| !bytes.is_empty()) else {
+                    break;
+                };
                 if send.send(bytes.to_vec()).is_err() {
                     break;
                 }
             }
         });
-        Ok(Self { child, writer, output, seen: String::new() })
+        Ok(Self {
+            child,
+            writer,
+            output,
+            seen: String::new(),
+        })
     }
 
     /// Waits until a whole line equals `line`. Lines are compared without control sequences, frames and
@@ -52,7 +64,9 @@ impl Terminal {
     /// # Errors
     /// When the time is up or the program ends first; the text tells what was seen.
     pub fn wait_line(&mut self, line: &str, limit: Duration) -> Result<()> {
-        self.wait(limit, &format!("a line {line:?}"), |seen| plain(seen).lines().any(|shown| bare(shown) == line))
+        self.wait(limit, &format!("a line {line:?}"), |seen| {
+            plain(seen).lines().any(|shown| bare(shown) == line)
+        })
     }
 
     /// Waits until the text appears anywhere.
@@ -171,7 +185,8 @@ mod tests {
 
     #[test]
     fn control_sequences_and_frames_do_not_count() {
-        let shown = plain("\u{1b}]0;title\u{7}\u{1b}[2K\u{1b}[1G│ \u{1b}[32mN1\u{1b}[0m │\r\nReply exactly: N1\r\n");
+        let shown =
+            plain("\u{1b}]0;title\u{7}\u{1b}[2K\u{1b}[1G│ \u{1b}[32mN1\u{1b}[0m │\r\nReply exactly: N1\r\n");
         let lines: Vec<&str> = shown.lines().map(bare).filter(|line| !line.is_empty()).collect();
         assert_eq!(lines, ["N1", "Reply exactly: N1"]);
     }

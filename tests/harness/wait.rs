@@ -12,7 +12,10 @@ const PAUSE: Duration = Duration::from_millis(25);
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "the environment of a test run")]
 pub fn patience() -> Duration {
-    std::env::var("OCC_TEST_PATIENCE_SECS").ok().and_then(|text| text.parse().ok()).map_or(PATIENCE, Duration::from_secs)
+    std::env::var("OCC_TEST_PATIENCE_SECS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .map_or(PATIENCE, Duration::from_secs)
 }
 
 /// Asks until the answer is `Ok`; the last `Err` is the panic's text when patience ends.

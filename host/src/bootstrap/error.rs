@@ -37,7 +37,9 @@ pub enum BootstrapError {
     #[error("PERSISTENCE_UNAVAILABLE: the database does not answer: {0}")]
     Unavailable(#[source] sqlx::Error),
     /// The answer to COMMIT was lost and the database stayed out of reach; the next run decides.
-    #[error("COMMIT_OUTCOME_UNKNOWN: attempt {attempt_id} may have committed; run bootstrap again, it finds out")]
+    #[error(
+        "COMMIT_OUTCOME_UNKNOWN: attempt {attempt_id} may have committed; run bootstrap again, it finds out"
+    )]
     CommitOutcomeUnknown {
         /// The attempt.
         attempt_id: String,
@@ -81,7 +83,10 @@ pub enum Fault {
 
 impl BootstrapError {
     pub(super) fn refused(code: &'static str, text: impl Into<String>) -> Self {
-        Self::Refused { code, text: text.into() }
+        Self::Refused {
+            code,
+            text: text.into(),
+        }
     }
 
     pub(super) fn output_exists(name: &str) -> Self {
@@ -96,7 +101,10 @@ impl BootstrapError {
     }
 
     pub(super) fn file(file: &Path, source: io::Error) -> Self {
-        let file = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+        let file = file.file_name().map_or_else(
+            || file.display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
         Self::Failed(Fault::File { file, source })
     }
 

@@ -56,7 +56,12 @@ impl Record {
                 sha256: digest(text.as_bytes()),
             })
             .collect();
-        Self { attempt_id: attempt_id.to_owned(), installation_id: installation_id.to_string(), started_at, files }
+        Self {
+            attempt_id: attempt_id.to_owned(),
+            installation_id: installation_id.to_string(),
+            started_at,
+            files,
+        }
     }
 }
 
@@ -83,26 +88,37 @@ impl Folder {
     /// # Errors
     /// `BOOTSTRAP_STORAGE_UNSAFE`.
     pub(super) fn open(path: &Path) -> Result<Self, BootstrapError> {
-        let unsafe_ = |text: &str| BootstrapError::refused("BOOTSTRAP_STORAGE_UNSAFE", format!("{}: {text}", path.display()));
+        let unsafe_ = |text: &str| {
+            BootstrapError::refused("BOOTSTRAP_STORAGE_UNSAFE", format!("{}: {text}", path.display()))
+        };
         let meta = fs::symlink_metadata(path).map_err(|error| match error.kind() {
             io::ErrorKind::NotFound => unsafe_("the output folder does not exist; make it with mode 0700"),
             _ => BootstrapError::file(path, error),
         })?;
         if !meta.is_dir() {
-            return Err(unsafe_("the output folder is a link or no folder; name the real one"));
+            return Err(unsafe_(
+                "the output folder is a link or no folder; name the real one",
+            ));
         }
         if meta.mode() & OTHERS != 0 {
-            return Err(unsafe_("others may enter the output folder; run chmod o-rwx on it"));
+            return Err(unsafe_(
+                "others may enter the output folder; run chmod o-rwx on it",
+            ));
         }
         let own_user = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
         let own_group = || {
             let groups = nix::unistd::getgroups().unwrap_or_default();
-            nix::unistd::getegid().as_raw() == meta.gid() || groups.iter().any(|group| group.as_raw() == meta.gid())
+            nix::unistd::getegid().as_raw() == meta.gid()
+                || groups.iter().any(|group| group.as_raw() == meta.gid())
         };
         if !own_user && !own_group() {
-            return Err(unsafe_("the output folder belongs to somebody else; run chown on it"));
+            return Err(unsafe_(
+                "the output folder belongs to somebody else; run chown on it",
+            ));
         }
-        Ok(Self { path: path.to_owned() })
+        Ok(Self {
+            path: path.to_owned(),
+        })
     }
 
     /// The pending record of an existing Installation's folder. A folder that is gone, unreadable or without a
@@ -120,7 +136,9 @@ impl Folder {
         let mut others = Vec::new();
         let mut pending = false;
         for entry in fs::read_dir(&self.path).map_err(|error| BootstrapError::file(&self.path, error))? {
-            let name = entry.map_err(|error| BootstrapError::file(&self.path, error))?.file_name();
+            let name = entry
+                .map_err(|error| BootstrapError::file(&self.path, error))?
+                .file_name();
             match name.to_string_lossy().into_owned() {
                 name if name == PENDING => pending = true,
                 name if name == LOST_FOUND => {}
@@ -130,7 +148,9 @@ impl Folder {
         others.sort();
         let record = if pending { self.record() } else { None };
         let foreign = match &record {
-            Some(record) => others.into_iter().find(|name| !record.files.iter().any(|file| file.name == *name)),
+            Some(record) => others
+                .into_iter()
+                .find(|name| !record.files.iter().any(|file| file.name == *name)),
             None => others.into_iter().next(),
         };
         Ok(match (pending, record, foreign) {
@@ -188,13 +208,20 @@ impl Folder {
     /// `BOOTSTRAP_OUTPUT_EXISTS` when the name is taken, by a link too.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), BootstrapError> {
         let path = self.path.join(name);
-        let written = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(FILE_MODE)
+            .open(&path)
+            .and_then(|mut file| {
+                file.write_all(text.as_bytes())?;
+                file.sync_all()
+            });
         match written {
             Ok(()) => self.sync(),
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(BootstrapError::output_exists(name)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(BootstrapError::output_exists(name))
+            }
             Err(error) => Err(BootstrapError::file(&path, error)),
         }
     }
@@ -226,5 +253,8 @@ impl Folder {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }

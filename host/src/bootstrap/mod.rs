@@ -86,7 +86,10 @@ async fn locked(
             match record {
                 Some(record) if record.attempt_id == installation.attempt_id => {
                     Folder::open(&inputs.folder)?.finish()?;
-                    return Ok(Bootstrapped { outcome: Outcome::Bootstrapped, installation_id: installation.id });
+                    return Ok(Bootstrapped {
+                        outcome: Outcome::Bootstrapped,
+                        installation_id: installation.id,
+                    });
                 }
                 Some(record) if store::attempt_exists(db, &record.attempt_id).await? => {
                     // A reissue that committed and was cut off before its rename.
@@ -94,12 +97,18 @@ async fn locked(
                 }
                 Some(record) => {
                     Folder::open(&inputs.folder)?.discard(&record)?;
-                    tracing::warn!(attempt_id = record.attempt_id, "installation.bootstrap-attempt-discarded");
+                    tracing::warn!(
+                        attempt_id = record.attempt_id,
+                        "installation.bootstrap-attempt-discarded"
+                    );
                 }
                 None => {}
             }
             store::verify(db, &inputs.admin_email, &installation).await?;
-            Ok(Bootstrapped { outcome: Outcome::AlreadyBootstrapped, installation_id: installation.id })
+            Ok(Bootstrapped {
+                outcome: Outcome::AlreadyBootstrapped,
+                installation_id: installation.id,
+            })
         }
     }
 }
@@ -122,11 +131,17 @@ async fn fresh(
         return Err(BootstrapError::output_exists(&name));
     }
 
-    let draw = Draw { ids: &config.ids, now: config.clock.now() };
+    let draw = Draw {
+        ids: &config.ids,
+        now: config.clock.now(),
+    };
     let seed = Seed::draw(&draw, &inputs.installation_name, &inputs.admin_email)?;
     let key = NewKey::draw(&draw);
     let password_file = (inputs.password_name.clone(), seed.password_file());
-    let key_file = (inputs.key_name.clone(), key.file(&seed.service_principal_id, &seed.installation_id));
+    let key_file = (
+        inputs.key_name.clone(),
+        key.file(&seed.service_principal_id, &seed.installation_id),
+    );
     let record = Record::new(
         &seed.attempt_id,
         &seed.installation_id,
@@ -144,7 +159,10 @@ async fn fresh(
     settle(config, &seed.attempt_id, committed).await?;
     config.passed(Step::Committed)?;
     folder.finish()?;
-    Ok(Bootstrapped { outcome: Outcome::Bootstrapped, installation_id: seed.installation_id.to_string() })
+    Ok(Bootstrapped {
+        outcome: Outcome::Bootstrapped,
+        installation_id: seed.installation_id.to_string(),
+    })
 }
 
 /// Resolves a COMMIT whose answer was lost, by a new connection that takes the lock before it reads.
@@ -169,7 +187,9 @@ async fn settle(
             }
         }
         if tokio::time::Instant::now() >= until {
-            return Err(BootstrapError::CommitOutcomeUnknown { attempt_id: attempt_id.to_owned() });
+            return Err(BootstrapError::CommitOutcomeUnknown {
+                attempt_id: attempt_id.to_owned(),
+            });
         }
         tokio::time::sleep(OUTCOME_PAUSE).await;
     }

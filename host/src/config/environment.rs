@@ -48,8 +48,12 @@ const KNOWN: [&str; 33] = [
     "OCC_ECHO_MODEL_PORT",
 ];
 /// Variables that may be given as a file.
-const FILE_FORM: [&str; 4] =
-    ["OCC_DATABASE_URL", "OCC_DATABASE_DIRECT_URL", "OCC_MIGRATION_DATABASE_URL", "OCC_AUTH_SECRET"];
+const FILE_FORM: [&str; 4] = [
+    "OCC_DATABASE_URL",
+    "OCC_DATABASE_DIRECT_URL",
+    "OCC_MIGRATION_DATABASE_URL",
+    "OCC_AUTH_SECRET",
+];
 /// Variables of the command line client and of tests; not ours to judge.
 const EXEMPT: [&str; 7] = [
     "OCC_URL",
@@ -61,8 +65,12 @@ const EXEMPT: [&str; 7] = [
     "OCC_CONFIG",
 ];
 /// Names of the reference system that would change the meaning of an Installation.
-const REFUSED: [&str; 4] =
-    ["OCC_INSTALLATION_ID", "OCC_COMPUTE_DRIVER", "OCC_KUBERNETES_CONFIG_PATH", "OCC_NATIVE_IAM_DRIVER_ID"];
+const REFUSED: [&str; 4] = [
+    "OCC_INSTALLATION_ID",
+    "OCC_COMPUTE_DRIVER",
+    "OCC_KUBERNETES_CONFIG_PATH",
+    "OCC_NATIVE_IAM_DRIVER_ID",
+];
 /// Shortest authentication secret.
 const AUTH_SECRET_BYTES_MIN: usize = 32;
 /// Largest file that may hold a secret or a URL.
@@ -172,16 +180,28 @@ pub struct Environment {
 impl Environment {
     /// The environment of this process.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "the one reader of the host's environment")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one reader of the host's environment"
+    )]
     pub fn of_process() -> Self {
-        Self::new(std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))))
+        Self::new(
+            std::env::vars_os()
+                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+        )
     }
 
     /// An environment given as pairs, for tests and for `occ-host dev`.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let variables = variables.into_iter().filter(|(name, _)| name.starts_with("OCC_")).collect();
-        let mut environment = Self { variables, problems: Vec::new() };
+        let variables = variables
+            .into_iter()
+            .filter(|(name, _)| name.starts_with("OCC_"))
+            .collect();
+        let mut environment = Self {
+            variables,
+            problems: Vec::new(),
+        };
         environment.refuse_unknown();
         environment
     }
@@ -193,21 +213,43 @@ impl Environment {
     pub fn serve(mut self) -> Result<ServeEnvironment, Problems> {
         let mode = self.mode();
         let host = self.host(mode);
-        let port = self.required("OCC_PORT").and_then(|text| self.parsed::<u16>("OCC_PORT", &text, "a port number"));
+        let port = self
+            .required("OCC_PORT")
+            .and_then(|text| self.parsed::<u16>("OCC_PORT", &text, "a port number"));
         let metrics = self.metrics(host, mode);
         let (config_path, database_url) = (self.config_path(), self.database_url());
         let auth_secret = self.auth_secret();
-        let base_url = self.required("OCC_AUTH_BASE_URL").and_then(|url| self.origin(url));
+        let base_url = self
+            .required("OCC_AUTH_BASE_URL")
+            .and_then(|url| self.origin(url));
         let pool_max = self.number("OCC_DATABASE_POOL_MAX", POOL_MAX, 1, 100);
         let (plugin_path, aot_cache, process_folder) = self.folders();
         let ready = (mode, host, port, config_path, database_url, auth_secret, base_url);
-        let (Some(mode), Some(host), Some(port), Some(config_path), Some(database_url), Some(auth_secret), Some(base_url)) = ready
+        let (
+            Some(mode),
+            Some(host),
+            Some(port),
+            Some(config_path),
+            Some(database_url),
+            Some(auth_secret),
+            Some(base_url),
+        ) = ready
         else {
             return Err(self.failed());
         };
         let listen = SocketAddr::new(host, port);
         self.finish(ServeEnvironment {
-            mode, listen, metrics, config_path, database_url, pool_max, auth_secret, base_url, plugin_path, aot_cache, process_folder,
+            mode,
+            listen,
+            metrics,
+            config_path,
+            database_url,
+            pool_max,
+            auth_secret,
+            base_url,
+            plugin_path,
+            aot_cache,
+            process_folder,
         })
     }
 
@@ -218,22 +260,36 @@ impl Environment {
     pub fn worker(mut self) -> Result<WorkerEnvironment, Problems> {
         let mode = self.mode();
         let host = self.host(mode);
-        let private = self.metrics(host, mode).or_else(|| host.map(|host| SocketAddr::new(host, METRICS_PORT)));
+        let private = self
+            .metrics(host, mode)
+            .or_else(|| host.map(|host| SocketAddr::new(host, METRICS_PORT)));
         let (config_path, database_url) = (self.config_path(), self.database_url());
         let settings = self.worker_settings();
         let (plugin_path, aot_cache, process_folder) = self.folders();
-        let (Some(mode), Some(private), Some(config_path), Some(database_url)) = (mode, private, config_path, database_url) else {
+        let (Some(mode), Some(private), Some(config_path), Some(database_url)) =
+            (mode, private, config_path, database_url)
+        else {
             return Err(self.failed());
         };
         self.finish(WorkerEnvironment {
-            mode, private, config_path, database_url, plugin_path, aot_cache, process_folder, settings,
+            mode,
+            private,
+            config_path,
+            database_url,
+            plugin_path,
+            aot_cache,
+            process_folder,
+            settings,
         })
     }
 
     /// One variable, plain or from its `_FILE` form.
     pub fn value(&mut self, name: &str) -> Option<String> {
         let file_name = format!("{name}_FILE");
-        let (plain, file) = (self.variables.get(name).cloned(), self.variables.get(&file_name).cloned());
+        let (plain, file) = (
+            self.variables.get(name).cloned(),
+            self.variables.get(&file_name).cloned(),
+        );
         match (plain, file) {
             (Some(_), Some(_)) => {
                 self.problem(name, format!("is given twice: keep {name} or {file_name}"));
@@ -303,7 +359,10 @@ impl Environment {
     pub fn auth_secret(&mut self) -> Option<Secret> {
         let secret = self.required("OCC_AUTH_SECRET")?;
         if secret.len() < AUTH_SECRET_BYTES_MIN {
-            self.problem("OCC_AUTH_SECRET", format!("must have at least {AUTH_SECRET_BYTES_MIN} bytes"));
+            self.problem(
+                "OCC_AUTH_SECRET",
+                format!("must have at least {AUTH_SECRET_BYTES_MIN} bytes"),
+            );
             return None;
         }
         Some(Secret::new(secret))
@@ -314,11 +373,18 @@ impl Environment {
     /// # Errors
     /// Every variable at fault.
     pub fn finish<T>(self, value: T) -> Result<T, Problems> {
-        if self.problems.is_empty() { Ok(value) } else { Err(self.failed()) }
+        if self.problems.is_empty() {
+            Ok(value)
+        } else {
+            Err(self.failed())
+        }
     }
 
     fn failed(self) -> Problems {
-        Problems { code: "CONFIGURATION_INVALID", list: self.problems }
+        Problems {
+            code: "CONFIGURATION_INVALID",
+            list: self.problems,
+        }
     }
 
     fn problem(&mut self, at: &str, rule: String) {
@@ -336,7 +402,9 @@ impl Environment {
             Some(text) => self.parsed::<IpAddr>("OCC_HOST", &text, "an IP address")?,
         };
         let rule = match mode {
-            Some(Mode::Production) if host.is_unspecified() || host.is_loopback() => "must be the Pod's own address in production",
+            Some(Mode::Production) if host.is_unspecified() || host.is_loopback() => {
+                "must be the Pod's own address in production"
+            }
             Some(Mode::Development) if !host.is_loopback() => "must be a loopback address in development",
             _ => return Some(host),
         };
@@ -356,7 +424,10 @@ impl Environment {
         let (given_host, given_port) = (self.value("OCC_METRICS_HOST"), self.value("OCC_METRICS_PORT"));
         if !enabled {
             if given_host.is_some() || given_port.is_some() {
-                self.problem("OCC_METRICS_ENABLED", "is false: remove OCC_METRICS_HOST and OCC_METRICS_PORT".to_owned());
+                self.problem(
+                    "OCC_METRICS_ENABLED",
+                    "is false: remove OCC_METRICS_HOST and OCC_METRICS_PORT".to_owned(),
+                );
             }
             return None;
         }
@@ -365,7 +436,10 @@ impl Environment {
             None => host?,
         };
         if mode == Some(Mode::Development) && !address.is_loopback() {
-            self.problem("OCC_METRICS_HOST", "must be a loopback address in development".to_owned());
+            self.problem(
+                "OCC_METRICS_HOST",
+                "must be a loopback address in development".to_owned(),
+            );
         }
         let port = match given_port {
             Some(text) => self.parsed::<u16>("OCC_METRICS_PORT", &text, "a port number")?,
@@ -380,9 +454,16 @@ impl Environment {
     }
 
     fn folders(&mut self) -> (Vec<PathBuf>, Option<PathBuf>, Option<PathBuf>) {
-        let plugin_path = self.value("OCC_PLUGIN_PATH").map(|text| std::env::split_paths(&text).collect()).unwrap_or_default();
-        let cache = self.value("OCC_AOT_CACHE").and_then(|text| self.absolute("OCC_AOT_CACHE", &text));
-        let processes = self.value("OCC_PROCESS_FOLDER").and_then(|text| self.absolute("OCC_PROCESS_FOLDER", &text));
+        let plugin_path = self
+            .value("OCC_PLUGIN_PATH")
+            .map(|text| std::env::split_paths(&text).collect())
+            .unwrap_or_default();
+        let cache = self
+            .value("OCC_AOT_CACHE")
+            .and_then(|text| self.absolute("OCC_AOT_CACHE", &text));
+        let processes = self
+            .value("OCC_PROCESS_FOLDER")
+            .and_then(|text| self.absolute("OCC_PROCESS_FOLDER", &text));
         (plugin_path, cache, processes)
     }
 
@@ -390,17 +471,40 @@ impl Environment {
         let default = WorkerSettings::default();
         WorkerSettings {
             lanes: self.number("OCC_WORKER_LANES", default.lanes, 1, 256),
-            poll_interval_ms: self.number("OCC_WORKER_POLL_INTERVAL_MS", default.poll_interval_ms, 50, 60_000),
+            poll_interval_ms: self.number(
+                "OCC_WORKER_POLL_INTERVAL_MS",
+                default.poll_interval_ms,
+                50,
+                60_000,
+            ),
             lease_ms: self.number("OCC_WORKER_LEASE_DURATION_MS", default.lease_ms, 2_000, 300_000),
             attempts_max: self.number("OCC_WORKER_MAX_ATTEMPTS", default.attempts_max, 1, 50),
-            convergence_ms: self.number("OCC_WORKER_CONVERGENCE_TIMEOUT_MS", default.convergence_ms, 1_000, 86_400_000),
-            database_timeout_ms: self.number("OCC_WORKER_DATABASE_TIMEOUT_MS", default.database_timeout_ms, 1_000, 600_000),
+            convergence_ms: self.number(
+                "OCC_WORKER_CONVERGENCE_TIMEOUT_MS",
+                default.convergence_ms,
+                1_000,
+                86_400_000,
+            ),
+            database_timeout_ms: self.number(
+                "OCC_WORKER_DATABASE_TIMEOUT_MS",
+                default.database_timeout_ms,
+                1_000,
+                600_000,
+            ),
             drain_secs: self.number("OCC_WORKER_DRAIN_SECONDS", default.drain_secs, 1, 3_600),
         }
     }
 
-    fn number<T: FromStr + PartialOrd + Copy + fmt::Display>(&mut self, name: &str, default: T, least: T, most: T) -> T {
-        let Some(text) = self.value(name) else { return default };
+    fn number<T: FromStr + PartialOrd + Copy + fmt::Display>(
+        &mut self,
+        name: &str,
+        default: T,
+        least: T,
+        most: T,
+    ) -> T {
+        let Some(text) = self.value(name) else {
+            return default;
+        };
         match text.parse::<T>() {
             Ok(number) if number >= least && number <= most => number,
             _ => {
@@ -428,11 +532,16 @@ impl Environment {
     }
 
     fn origin(&mut self, url: String) -> Option<String> {
-        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
+        let rest = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"));
         if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', '@'])) {
             return Some(url);
         }
-        self.problem("OCC_AUTH_BASE_URL", "must be an http or https origin without path, query or user".to_owned());
+        self.problem(
+            "OCC_AUTH_BASE_URL",
+            "must be an http or https origin without path, query or user".to_owned(),
+        );
         None
     }
 
@@ -440,12 +549,28 @@ impl Environment {
         let known: BTreeSet<&str> = KNOWN.into_iter().collect();
         let mut problems = Vec::new();
         for name in self.variables.keys() {
-            let base = name.strip_suffix("_FILE").filter(|base| FILE_FORM.contains(base)).unwrap_or(name);
+            let base = name
+                .strip_suffix("_FILE")
+                .filter(|base| FILE_FORM.contains(base))
+                .unwrap_or(name);
             if REFUSED.contains(&name.as_str()) {
-                problems.push(Problem::new(name, "is refused: the Installation YAML decides this"));
-            } else if !known.contains(base) && !EXEMPT.contains(&name.as_str()) && !name.starts_with("OCC_TEST_") {
-                let nearest = KNOWN.iter().min_by_key(|candidate| distance(name, candidate)).copied().unwrap_or_default();
-                problems.push(Problem::new(name, format!("is unknown; the nearest known name is {nearest}")));
+                problems.push(Problem::new(
+                    name,
+                    "is refused: the Installation YAML decides this",
+                ));
+            } else if !known.contains(base)
+                && !EXEMPT.contains(&name.as_str())
+                && !name.starts_with("OCC_TEST_")
+            {
+                let nearest = KNOWN
+                    .iter()
+                    .min_by_key(|candidate| distance(name, candidate))
+                    .copied()
+                    .unwrap_or_default();
+                problems.push(Problem::new(
+                    name,
+                    format!("is unknown; the nearest known name is {nearest}"),
+                ));
             }
         }
         self.problems.append(&mut problems);
@@ -455,11 +580,15 @@ impl Environment {
 /// One value from a file, without its last newline.
 fn read_secret_file(path: &Path) -> Result<String, String> {
     let shown = path.display();
-    let metadata = std::fs::metadata(path).map_err(|error| format!("{shown} cannot be read: {}", error.kind()))?;
+    let metadata =
+        std::fs::metadata(path).map_err(|error| format!("{shown} cannot be read: {}", error.kind()))?;
     if !metadata.is_file() || metadata.len() > SECRET_FILE_BYTES_MAX {
-        return Err(format!("{shown} must be a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"));
+        return Err(format!(
+            "{shown} must be a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"
+        ));
     }
-    let text = std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {}", error.kind()))?;
+    let text =
+        std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {}", error.kind()))?;
     Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
 }
 
@@ -472,7 +601,11 @@ fn distance(left: &str, right: &str) -> usize {
         let mut previous = index + 1;
         let mut next = vec![previous];
         for (to, above) in right.iter().zip(row.iter().skip(1)) {
-            let cost = if from == *to { diagonal } else { 1 + diagonal.min(*above).min(previous) };
+            let cost = if from == *to {
+                diagonal
+            } else {
+                1 + diagonal.min(*above).min(previous)
+            };
             diagonal = *above;
             previous = cost;
             next.push(cost);

@@ -9,7 +9,9 @@ mod worker;
 mod yaml;
 
 pub use environment::{Environment, LogFormat, Mode, Secret, ServeEnvironment, WorkerEnvironment};
-pub use installation::{DriverSelection, Installation, Limits, PluginLimits, SecretStoreSelection, Trust, Unsigned};
+pub use installation::{
+    DriverSelection, Installation, Limits, PluginLimits, SecretStoreSelection, Trust, Unsigned,
+};
 pub use worker::WorkerSettings;
 pub use yaml::YAML_BYTES_MAX;
 
@@ -26,7 +28,10 @@ pub struct Problem {
 
 impl Problem {
     pub(crate) fn new(at: impl Into<String>, rule: impl Into<String>) -> Self {
-        Self { at: at.into(), rule: rule.into() }
+        Self {
+            at: at.into(),
+            rule: rule.into(),
+        }
     }
 }
 

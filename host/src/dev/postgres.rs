@@ -28,12 +28,21 @@ impl Postgres {
     /// # Errors
     /// When they are missing: names the command that installs them.
     pub(super) fn find(folder: &Folder, path: &str) -> Result<Self> {
-        let complete = |bin: &Path| ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|tool| bin.join(tool).is_file());
+        let complete = |bin: &Path| {
+            ["initdb", "pg_ctl", "postgres", "psql"]
+                .iter()
+                .all(|tool| bin.join(tool).is_file())
+        };
         let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
             .into_iter()
             .flatten()
             .flatten()
-            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+            .filter_map(|entry| {
+                Some((
+                    entry.file_name().to_str()?.parse().ok()?,
+                    entry.path().join("bin"),
+                ))
+            })
             .filter(|(version, bin)| *version >= VERSION_MIN && complete(bin))
             .collect();
         versions.sort();
@@ -44,7 +53,11 @@ impl Postgres {
                  On Debian, as root: apt-get install -y postgresql"
             );
         };
-        Ok(Self { binaries, folder: folder.postgres(), log: folder.logs().join("postgres.log") })
+        Ok(Self {
+            binaries,
+            folder: folder.postgres(),
+            log: folder.logs().join("postgres.log"),
+        })
     }
 
     /// Makes the cluster at first, then starts the server unless it runs.
@@ -55,7 +68,10 @@ impl Postgres {
         if !self.data().join("PG_VERSION").is_file() {
             self.initialise()?;
         }
-        let options = format!("-c listen_addresses= -c unix_socket_directories={} -c max_connections=200", self.folder.display());
+        let options = format!(
+            "-c listen_addresses= -c unix_socket_directories={} -c max_connections=200",
+            self.folder.display()
+        );
         // The server inherits the output of `pg_ctl`: a pipe would keep the caller waiting for its end.
         let status = self
             .tool("pg_ctl")
@@ -71,7 +87,10 @@ impl Postgres {
             .stderr(Stdio::null())
             .status()?;
         if !status.success() {
-            bail!("PostgreSQL did not start: see {}", self.folder.join("server.log").display());
+            bail!(
+                "PostgreSQL did not start: see {}",
+                self.folder.join("server.log").display()
+            );
         }
         self.prepare()
     }
@@ -79,7 +98,11 @@ impl Postgres {
     /// Stops the server, if it runs.
     pub(super) fn stop(&self) -> Result<()> {
         if self.data().is_dir() && self.runs()? {
-            self.run(self.tool("pg_ctl").args(["stop", "--mode=fast", "--wait", "--silent", "--pgdata"]).arg(self.data()))?;
+            self.run(
+                self.tool("pg_ctl")
+                    .args(["stop", "--mode=fast", "--wait", "--silent", "--pgdata"])
+                    .arg(self.data()),
+            )?;
         }
         Ok(())
     }
@@ -94,7 +117,14 @@ impl Postgres {
         self.give_away(&self.folder)?;
         self.run(
             self.tool("initdb")
-                .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres", "--no-sync", "--pgdata"])
+                .args([
+                    "--auth=trust",
+                    "--encoding=UTF8",
+                    "--locale=C",
+                    "--username=postgres",
+                    "--no-sync",
+                    "--pgdata",
+                ])
                 .arg(self.data()),
         )
         .with_context(|| format!("cannot make a database cluster; log: {}", self.log.display()))
@@ -104,7 +134,10 @@ impl Postgres {
     fn prepare(&self) -> Result<()> {
         let exists = self.psql("postgres", "select 1 from pg_database where datname = 'occ'")?;
         if exists.trim().is_empty() {
-            self.psql("postgres", "create database occ encoding 'UTF8' template template0")?;
+            self.psql(
+                "postgres",
+                "create database occ encoding 'UTF8' template template0",
+            )?;
             self.psql("occ", ROLES)?;
         }
         Ok(())
@@ -112,9 +145,21 @@ impl Postgres {
 
     fn psql(&self, database: &str, statements: &str) -> Result<String> {
         let mut psql = Command::new(self.binaries.join("psql"));
-        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-h"])
-            .arg(&self.folder)
-            .args([OsStr::new("-c"), OsStr::new(statements)]);
+        psql.args([
+            "-X",
+            "-q",
+            "-A",
+            "-t",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-U",
+            "postgres",
+            "-d",
+            database,
+            "-h",
+        ])
+        .arg(&self.folder)
+        .args([OsStr::new("-c"), OsStr::new(statements)]);
         let output = psql.output().context("cannot start psql")?;
         if !output.status.success() {
             bail!("psql refused: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -126,13 +171,24 @@ impl Postgres {
         if !self.data().join("postmaster.pid").is_file() {
             return Ok(false);
         }
-        let status = self.tool("pg_ctl").args(["status", "--pgdata"]).arg(self.data()).stdout(Stdio::null()).status()?;
+        let status = self
+            .tool("pg_ctl")
+            .args(["status", "--pgdata"])
+            .arg(self.data())
+            .stdout(Stdio::null())
+            .status()?;
         Ok(status.success())
     }
 
     fn run(&self, command: &mut Command) -> Result<()> {
-        let output = command.stdin(Stdio::null()).output().context("cannot start a PostgreSQL program")?;
-        fs::write(&self.log, [output.stdout.as_slice(), output.stderr.as_slice()].concat())?;
+        let output = command
+            .stdin(Stdio::null())
+            .output()
+            .context("cannot start a PostgreSQL program")?;
+        fs::write(
+            &self.log,
+            [output.stdout.as_slice(), output.stderr.as_slice()].concat(),
+        )?;
         if !output.status.success() {
             bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
         }
@@ -159,7 +215,8 @@ impl Postgres {
 
     fn give_away(&self, folder: &Path) -> Result<()> {
         if nix::unistd::geteuid().is_root() {
-            let account = nix::unistd::User::from_name("postgres")?.context("the account `postgres` is missing")?;
+            let account =
+                nix::unistd::User::from_name("postgres")?.context("the account `postgres` is missing")?;
             nix::unistd::chown(folder, Some(account.uid), Some(account.gid))?;
         }
         Ok(())

@@ -166,7 +166,10 @@ impl CallAuthority for NoAuthority {
         ready(Err(AuthorityError::Unavailable)).boxed()
     }
 
-    fn tenant_namespaces<'a>(&'a self, _: &'a CallContext) -> BoxFuture<'a, Result<Vec<String>, AuthorityError>> {
+    fn tenant_namespaces<'a>(
+        &'a self,
+        _: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Vec<String>, AuthorityError>> {
         ready(Err(AuthorityError::Unavailable)).boxed()
     }
 

@@ -112,7 +112,10 @@ mod tests {
         assert!(!book.alive("k", 1));
         book.release("k", 1);
         assert!(book.alive("k", 2));
-        assert_eq!((book.fence_floor("k", 2), book.fence_floor("k", 1)), (Some(1), None));
+        assert_eq!(
+            (book.fence_floor("k", 2), book.fence_floor("k", 1)),
+            (Some(1), None)
+        );
         book.release("k", 2);
         assert!(!book.alive("k", 2));
     }

@@ -12,7 +12,9 @@ mod workbench;
 
 use std::sync::Arc;
 
-pub use occ_driver::call::{AuthorityError, CallAuthority, CallContext, SecretRef, SecretValue, SecurityEvent};
+pub use occ_driver::call::{
+    AuthorityError, CallAuthority, CallContext, SecretRef, SecretValue, SecurityEvent,
+};
 pub use occ_driver::capability::process::{ProcessChange, ProcessHost};
 pub use occ_driver::types::PluginIdentity;
 pub use occ_driver::{CallResult, Compute as ComputeDriver, DriverError, Harness as HarnessDriver, types};
@@ -48,7 +50,9 @@ impl Drivers {
     /// Installation does not approve it any more.
     #[must_use]
     pub fn harness(&self, plugin: &str) -> Option<&Arc<HarnessDriver>> {
-        self.harnesses.iter().find(|harness| harness.identity().id == plugin)
+        self.harnesses
+            .iter()
+            .find(|harness| harness.identity().id == plugin)
     }
 
     /// Asks the harnesses in the Installation's order; the first that supports the request
@@ -60,7 +64,12 @@ impl Drivers {
         let mut refusal = Refusal::Unsupported(Vec::new());
         for harness in &self.harnesses {
             match harness.resolve(request).await? {
-                Ok(plan) => return Ok(Ok(Resolved { plan, harness: harness.identity().clone() })),
+                Ok(plan) => {
+                    return Ok(Ok(Resolved {
+                        plan,
+                        harness: harness.identity().clone(),
+                    }));
+                }
                 Err(unsupported @ Refusal::Unsupported(_)) => refusal = unsupported,
                 Err(invalid @ Refusal::Invalid(_)) => return Ok(Err(invalid)),
             }

@@ -69,14 +69,19 @@ impl Command {
             );
         }
         let behind = self.require_current && checked.state != State::Current;
-        Ok(if behind { ExitCode::from(EXIT_NOT_CURRENT) } else { ExitCode::SUCCESS })
+        Ok(if behind {
+            ExitCode::from(EXIT_NOT_CURRENT)
+        } else {
+            ExitCode::SUCCESS
+        })
     }
 }
 
 /// The record as one line of JSON.
 fn record(checked: &Checked) -> String {
     let mut record = json!({"event": "migration.checked"});
-    if let (Some(record), Ok(Value::Object(fields))) = (record.as_object_mut(), serde_json::to_value(checked)) {
+    if let (Some(record), Ok(Value::Object(fields))) = (record.as_object_mut(), serde_json::to_value(checked))
+    {
         record.extend(fields);
     }
     record.to_string()

@@ -22,7 +22,9 @@ pub enum MigrateError {
         text: String,
     },
     /// Another migrator held the lock all the time.
-    #[error("MIGRATION_LOCK_TIMEOUT: another migrator holds the lock since more than {wait_secs} s; try again later")]
+    #[error(
+        "MIGRATION_LOCK_TIMEOUT: another migrator holds the lock since more than {wait_secs} s; try again later"
+    )]
     LockTimeout {
         /// Seconds waited.
         wait_secs: u64,
@@ -38,7 +40,9 @@ pub enum MigrateError {
         source: sqlx::Error,
     },
     /// The URL cannot be read.
-    #[error("DATABASE_CONFIGURATION_INVALID: the database URL cannot be read; expected postgres://occ_migrator@HOST/DATABASE")]
+    #[error(
+        "DATABASE_CONFIGURATION_INVALID: the database URL cannot be read; expected postgres://occ_migrator@HOST/DATABASE"
+    )]
     Configuration,
     /// The server cannot be reached or does not let the migrator in.
     #[error("PERSISTENCE_UNAVAILABLE: the database does not answer: {0}")]
@@ -53,7 +57,10 @@ pub enum MigrateError {
 
 impl MigrateError {
     pub(super) fn refused(reason: Reason, text: impl Into<String>) -> Self {
-        Self::Refused { reason, text: text.into() }
+        Self::Refused {
+            reason,
+            text: text.into(),
+        }
     }
 
     /// Stable code.
@@ -92,14 +99,21 @@ impl MigrateError {
 impl From<sqlx::Error> for MigrateError {
     fn from(error: sqlx::Error) -> Self {
         let lost = match &error {
-            sqlx::Error::Io(_) | sqlx::Error::Tls(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed => true,
+            sqlx::Error::Io(_)
+            | sqlx::Error::Tls(_)
+            | sqlx::Error::Protocol(_)
+            | sqlx::Error::WorkerCrashed => true,
             // 08: connection exception; 57P01..57P03: the server is shut down or the process was ended.
-            sqlx::Error::Database(error) => {
-                error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0"))
-            }
+            sqlx::Error::Database(error) => error
+                .code()
+                .is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")),
             _ => false,
         };
-        if lost { Self::ConnectionLost(error) } else { Self::Statement(error) }
+        if lost {
+            Self::ConnectionLost(error)
+        } else {
+            Self::Statement(error)
+        }
     }
 }
 

@@ -52,10 +52,11 @@ pub(super) async fn read(db: &mut PgConnection) -> Result<Vec<Receipt>, MigrateE
         let text = format!("occ_migrations.{table} has another owner or is granted to somebody; revoke that");
         return Err(MigrateError::refused(Reason::LedgerChanged, text));
     }
-    let rows: Vec<(i64, String, bool, Vec<u8>)> =
-        sqlx::query_as("select version, description, success, checksum from occ_migrations.receipts order by version")
-            .fetch_all(db)
-            .await?;
+    let rows: Vec<(i64, String, bool, Vec<u8>)> = sqlx::query_as(
+        "select version, description, success, checksum from occ_migrations.receipts order by version",
+    )
+    .fetch_all(db)
+    .await?;
     Ok(rows
         .into_iter()
         .map(|(version, description, success, checksum)| Receipt {
@@ -96,7 +97,11 @@ pub(super) async fn create(db: &mut PgConnection) -> Result<(), MigrateError> {
 }
 
 /// Notes what the processes read to know whether the schema suits them.
-pub(super) async fn state_write(db: &mut PgConnection, version: i64, compatible_from: i64) -> Result<(), MigrateError> {
+pub(super) async fn state_write(
+    db: &mut PgConnection,
+    version: i64,
+    compatible_from: i64,
+) -> Result<(), MigrateError> {
     let statement = "
         insert into occ.schema_state (version, compatible_from, product_version) values ($1, $2, $3)
         on conflict (singleton) do update
@@ -104,7 +109,12 @@ pub(super) async fn state_write(db: &mut PgConnection, version: i64, compatible_
                product_version = excluded.product_version, updated_at = now()
          where (schema_state.version, schema_state.compatible_from, schema_state.product_version)
                is distinct from (excluded.version, excluded.compatible_from, excluded.product_version)";
-    sqlx::query(statement).bind(version).bind(compatible_from).bind(PRODUCT_VERSION).execute(db).await?;
+    sqlx::query(statement)
+        .bind(version)
+        .bind(compatible_from)
+        .bind(PRODUCT_VERSION)
+        .execute(db)
+        .await?;
     Ok(())
 }
 

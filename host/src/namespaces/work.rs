@@ -37,7 +37,10 @@ pub(crate) async fn ensure(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> 
     match make_ready(cx, pass).await {
         Err(Fault::Permanent { code, data }) => {
             let (target, _) = load(cx, pass).await?;
-            let failed = Verdict::Fail { code, result: data.map(effect::result_of) };
+            let failed = Verdict::Fail {
+                code,
+                result: data.map(effect::result_of),
+            };
             settle(cx, pass, &target, NamespaceStatus::Failed, failed).await
         }
         other => other,

@@ -1,6 +1,9 @@
 //! The `process` capability with real processes.
 
-#![expect(clippy::disallowed_methods, reason = "a host of a test is a task of that test")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a host of a test is a task of that test"
+)]
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -729,7 +732,9 @@ async fn a_stop_that_a_host_began_is_ended_by_the_next() {
     let pid = rig.pid("one");
     rig.host.stop(&call(TENANT, 1), "one").await.unwrap();
     let rig = rig.next_host(|_| assert!(is_alive(pid))).await;
-    let stopped = rig.until("one", "stopped", |status| !status.running && !status.stopping).await;
+    let stopped = rig
+        .until("one", "stopped", |status| !status.running && !status.stopping)
+        .await;
     assert!(stopped.stopped && !is_alive(pid));
     rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap();
 }

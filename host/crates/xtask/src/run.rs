@@ -13,7 +13,10 @@ pub(crate) fn say(line: &str) {
 }
 
 /// The one reader of the environment.
-#[expect(clippy::disallowed_methods, reason = "the one reader of this tool's environment")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one reader of this tool's environment"
+)]
 pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -27,7 +30,11 @@ pub(crate) fn root() -> PathBuf {
 /// Where Cargo builds.
 pub(crate) fn target() -> PathBuf {
     let folder = env("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    if folder.is_absolute() { folder } else { root().join(folder) }
+    if folder.is_absolute() {
+        folder
+    } else {
+        root().join(folder)
+    }
 }
 
 /// A command in the root folder.
@@ -48,7 +55,13 @@ where
     S: AsRef<OsStr>,
 {
     let mut cargo = command("cargo", arguments);
-    for name in ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+    for name in [
+        "CARGO",
+        "CARGO_MANIFEST_DIR",
+        "CARGO_MANIFEST_PATH",
+        "CARGO_PKG_NAME",
+        "CARGO_PKG_VERSION",
+    ] {
         cargo.env_remove(name);
     }
     cargo
@@ -57,7 +70,9 @@ where
 /// Runs a command with its output shown; an error when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     say(&format!("+ {}", shown(command)));
-    let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
+    let status = command
+        .status()
+        .with_context(|| format!("cannot start {}", shown(command)))?;
     if !status.success() {
         bail!("{} ended with {status}", shown(command));
     }
@@ -71,14 +86,21 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
         .output()
         .with_context(|| format!("cannot start {}", shown(command)))?;
     if !output.status.success() {
-        bail!("{} ended with {}: {}", shown(command), output.status, String::from_utf8_lossy(&output.stderr).trim());
+        bail!(
+            "{} ended with {}: {}",
+            shown(command),
+            output.status,
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 /// Is a program on the path?
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    std::env::split_paths(&env("PATH")?).map(|folder| folder.join(program)).find(|file| file.is_file())
+    std::env::split_paths(&env("PATH")?)
+        .map(|folder| folder.join(program))
+        .find(|file| file.is_file())
 }
 
 fn shown(command: &Command) -> String {

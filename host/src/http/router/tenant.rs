@@ -6,8 +6,8 @@
 use occ_api::types;
 
 use crate::http::operation::{
-    AGENT_BODY_BYTES_MAX, BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, Check, On, Operation, SECRET_BODY_BYTES_MAX,
-    check, delete, get, patch, post,
+    AGENT_BODY_BYTES_MAX, BODY_BYTES_MAX, CONFIGURATION_BODY_BYTES_MAX, Check, On, Operation,
+    SECRET_BODY_BYTES_MAX, check, delete, get, patch, post,
 };
 use crate::http::query::{Param, Rule};
 use crate::iam::Action::{Create, Delete, Deploy, Operate, Read, ReadLogs, Update};
@@ -18,7 +18,14 @@ use crate::{agents, configurations, deployments, namespaces, revisions, runtime,
 const LOG_CURSOR_CHARS_MAX: usize = 2_000;
 
 pub(super) fn operations() -> Vec<Operation> {
-    let groups = [of_namespaces(), of_configurations(), of_secrets(), of_agents(), of_revisions(), of_deployments()];
+    let groups = [
+        of_namespaces(),
+        of_configurations(),
+        of_secrets(),
+        of_agents(),
+        of_revisions(),
+        of_deployments(),
+    ];
     groups.into_iter().flatten().collect()
 }
 

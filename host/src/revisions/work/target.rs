@@ -84,7 +84,11 @@ impl Target {
         }
         // Service first: what is on its way back arrives before anything new begins.
         let own = self.revision.reference();
-        if self.history.iter().any(|deployed| deployed.rolling_back && deployed.reference != own) {
+        if self
+            .history
+            .iter()
+            .any(|deployed| deployed.rolling_back && deployed.reference != own)
+        {
             return Err(Fault::wait("REVISION_INCOMPLETE"));
         }
         let snapshot = &self.revision.snapshot;
