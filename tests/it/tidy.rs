@@ -59,7 +59,7 @@ fn files() -> Vec<PathBuf> {
                 if !matches!(name.as_str(), "target" | ".git" | ".sqlx" | "node_modules") {
                     walk(&path, found);
                 }
-            } else if name != "Cargo.lock" {
+            } else if !matches!(name.as_str(), "Cargo.lock" | ".git") {
                 found.push(path);
             }
         }

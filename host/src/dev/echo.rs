@@ -63,11 +63,8 @@ async fn responses(headers: HeaderMap, Json(body): Json<Value>) -> Response {
     if !wants_stream(&body) {
         return Json(whole).into_response();
     }
-    let (mut begun, mut opened) = (whole.clone(), item.clone());
-    begun["status"] = json!("in_progress");
-    begun["output"] = json!([]);
-    opened["status"] = json!("in_progress");
-    opened["content"] = json!([]);
+    let begun = with(&with(&whole, "status", json!("in_progress")), "output", json!([]));
+    let opened = with(&with(&item, "status", json!("in_progress")), "content", json!([]));
     let place = json!({"item_id": "msg_echo", "output_index": 0, "content_index": 0});
     let empty = json!({"type": "output_text", "text": "", "annotations": []});
     let frames = [
