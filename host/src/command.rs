@@ -14,13 +14,7 @@ use crate::{bootstrap, dev, http, migrate, plugins, serve, telemetry};
 
 /// The OpenClaw Enterprise control plane.
 #[derive(Debug, Parser)]
-#[command(
-    name = "occ-host",
-    version,
-    about,
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(name = "occ-host", version, about, subcommand_required = true, arg_required_else_help = true)]
 struct Cli {
     /// Folders searched first for plugin bundles.
     #[arg(long, value_name = "DIR", global = true)]

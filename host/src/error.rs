@@ -54,10 +54,7 @@ impl Error {
     /// `INVALID_REQUEST` naming each field at fault; the message names up to three of them.
     #[must_use]
     pub fn invalid(details: Vec<FieldError>) -> Self {
-        let mut error = Self::new(
-            ErrorCode::InvalidRequest,
-            occ_api::error::invalid_message(&details),
-        );
+        let mut error = Self::new(ErrorCode::InvalidRequest, occ_api::error::invalid_message(&details));
         error.0.details = details;
         error
     }
@@ -95,11 +92,8 @@ impl Error {
     /// `INTERNAL_ERROR`; `what` goes to the log only.
     #[must_use]
     pub fn internal(what: impl Into<String>) -> Self {
-        Self::new(
-            ErrorCode::InternalError,
-            "The server failed. The request id finds the cause in its log.",
-        )
-        .caused_by(Note(what.into()))
+        Self::new(ErrorCode::InternalError, "The server failed. The request id finds the cause in its log.")
+            .caused_by(Note(what.into()))
     }
 
     /// A commit whose answer was lost.
@@ -182,11 +176,7 @@ impl Error {
     #[must_use]
     pub fn internal_text(&self) -> String {
         let mut text = format!("{}: {}", self.code(), self.0.message);
-        let mut cause = self
-            .0
-            .cause
-            .as_deref()
-            .map(|c| c as &(dyn std::error::Error + 'static));
+        let mut cause = self.0.cause.as_deref().map(|c| c as &(dyn std::error::Error + 'static));
         while let Some(error) = cause {
             text.push_str(" <- ");
             text.push_str(&error.to_string());

@@ -16,17 +16,13 @@ impl Ids {
     /// Seeded by the operating system.
     #[must_use]
     pub fn system() -> Self {
-        Self {
-            random: Arc::new(Mutex::new(rand::make_rng())),
-        }
+        Self { random: Arc::new(Mutex::new(rand::make_rng())) }
     }
 
     /// Repeatable, for tests.
     #[must_use]
     pub fn seeded(seed: u64) -> Self {
-        Self {
-            random: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))),
-        }
+        Self { random: Arc::new(Mutex::new(StdRng::seed_from_u64(seed))) }
     }
 
     /// A random UUID, version 4, variant 8–b.

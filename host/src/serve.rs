@@ -109,11 +109,7 @@ pub async fn development(
     more: impl FnOnce(&Shutdown),
 ) -> Result<Ended> {
     let shutdown = Shutdown::new();
-    let processes = if with_worker {
-        Processes::Supervise
-    } else {
-        Processes::Observe
-    };
+    let processes = if with_worker { Processes::Supervise } else { Processes::Observe };
     let parts = Box::pin(assemble(of_serve(&environment, processes, shutdown.clone()))).await?;
     if with_worker {
         start_worker(&parts, &WorkerSettings::default()).await?;
@@ -139,11 +135,8 @@ pub async fn start_worker(parts: &Parts, settings: &WorkerSettings) -> Result<wo
         leases: Some(parts.leases.watch()),
         injector: None,
     };
-    let small = |connections_max| PoolConfig {
-        connections_max,
-        role: Role::Worker,
-        ..parts.database.clone()
-    };
+    let small =
+        |connections_max| PoolConfig { connections_max, role: Role::Worker, ..parts.database.clone() };
     let database = occ_queue::Database {
         pool: app.db.clone(),
         leases: db::connect(&small(LEASE_POOL)).await?,
@@ -163,14 +156,7 @@ pub async fn start_worker(parts: &Parts, settings: &WorkerSettings) -> Result<wo
     }
     reconcile::start_worker(&needs(app), &app.shutdown);
     let worker_id = format!("{}/{}", std::process::id(), app.ids.uuid());
-    let health = worker::start(
-        context,
-        database,
-        settings,
-        worker_id,
-        app.hints.clone(),
-        &app.shutdown,
-    );
+    let health = worker::start(context, database, settings, worker_id, app.hints.clone(), &app.shutdown);
     let stats = health.stats();
     app.metrics
         .register(|registry| worker::metrics::register(registry, stats, app.db.clone(), &app.shutdown));
@@ -203,26 +189,15 @@ fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shut
 async fn run_api(parts: Parts, environment: &ServeEnvironment) -> Result<Ended> {
     let app = parts.app;
     reconcile::start_api(&needs(&app), &app.shutdown);
-    app.shutdown.spawn(
-        app.hints
-            .clone()
-            .run(app.db.clone(), app.shutdown.token().clone()),
-    );
+    app.shutdown.spawn(app.hints.clone().run(app.db.clone(), app.shutdown.token().clone()));
     let listener = bind(environment.listen).await?;
     if let Some(address) = environment.metrics {
         let private = bind(address).await?;
-        serve_private(
-            &app,
-            private,
-            http::metrics::private(app.metrics.clone(), app.db.clone()),
-        );
+        serve_private(&app, private, http::metrics::private(app.metrics.clone(), app.db.clone()));
     }
     tracing::info!(host = %environment.listen.ip(), port = environment.listen.port(), "listening");
-    let lame_duck = if environment.mode == Mode::Production {
-        http::server::LAME_DUCK
-    } else {
-        Duration::ZERO
-    };
+    let lame_duck =
+        if environment.mode == Mode::Production { http::server::LAME_DUCK } else { Duration::ZERO };
     let signal = app.shutdown.clone();
     app.shutdown.spawn(async move {
         if let Err(error) = signal.on_signal().await {
@@ -263,18 +238,11 @@ async fn finish(app: &App) -> Result<Ended> {
 
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| {
-        Error::startup(
-            "LISTENER_INVALID",
-            format!("{address} cannot be listened on: {}", error.kind()),
-        )
-        .caused_by(error)
+        Error::startup("LISTENER_INVALID", format!("{address} cannot be listened on: {}", error.kind()))
+            .caused_by(error)
     })
 }
 
 fn serve_private(app: &App, listener: TcpListener, routes: http::Router) {
-    app.shutdown.spawn(http::server::private(
-        listener,
-        routes,
-        app.shutdown.token().clone(),
-    ));
+    app.shutdown.spawn(http::server::private(listener, routes, app.shutdown.token().clone()));
 }

@@ -27,17 +27,9 @@ const HIDDEN: &str = "(hidden)";
 ///
 /// `service` is one of `occ-api`, `occ-worker`, `occ-bootstrap`, `occ-migration`, `occ-dev`.
 pub fn start(service: &'static str, format: LogFormat, level: &str, clock: Clock) {
-    let filter = EnvFilter::new(format!(
-        "warn,occ_host={level},occ_queue={level},occ_driver={level}"
-    ));
-    let lines = Lines {
-        service,
-        format,
-        clock,
-    };
-    let started = tracing_subscriber::registry()
-        .with(lines.with_filter(filter))
-        .try_init();
+    let filter = EnvFilter::new(format!("warn,occ_host={level},occ_queue={level},occ_driver={level}"));
+    let lines = Lines { service, format, clock };
+    let started = tracing_subscriber::registry().with(lines.with_filter(filter)).try_init();
     drop(started);
 }
 
@@ -148,15 +140,13 @@ impl Visit for Fields {
 
 /// Cuts long values and hides those that look like a credential.
 fn safe(value: &str) -> String {
-    let looks_secret = ["occ_", "sk-", "Bearer ", "ghp_", "github_pat_", "-----BEGIN"]
-        .iter()
-        .any(|mark| {
-            value.match_indices(mark).any(|(at, _)| {
-                value
-                    .get(at + mark.len()..)
-                    .is_some_and(|rest| rest.len() >= 20 && !rest.starts_with("migrations"))
-            })
-        });
+    let looks_secret = ["occ_", "sk-", "Bearer ", "ghp_", "github_pat_", "-----BEGIN"].iter().any(|mark| {
+        value.match_indices(mark).any(|(at, _)| {
+            value
+                .get(at + mark.len()..)
+                .is_some_and(|rest| rest.len() >= 20 && !rest.starts_with("migrations"))
+        })
+    });
     let url_with_password = value.split_once("://").is_some_and(|(_, rest)| {
         rest.split(['/', '?'])
             .next()

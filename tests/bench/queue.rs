@@ -75,22 +75,12 @@ impl Bench {
         )
         .execute(&pool)
         .await?;
-        Ok(Self {
-            pool,
-            lanes,
-            hints: Hints::default(),
-            _database: database,
-        })
+        Ok(Self { pool, lanes, hints: Hints::default(), _database: database })
     }
 
     fn worker(&self) -> (CancellationToken, TaskTracker, mpsc::UnboundedReceiver<String>) {
         let (ran, runs) = mpsc::unbounded_channel();
-        let worker = Worker::new(
-            self.pool.clone(),
-            Settings::default(),
-            Empty { ran },
-            Arc::new(|| 0.5),
-        );
+        let worker = Worker::new(self.pool.clone(), Settings::default(), Empty { ran }, Arc::new(|| 0.5));
         let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
         tasks.spawn(worker.hints(self.hints.clone()).run(stop.clone()));
         tasks.close();
@@ -124,9 +114,7 @@ impl Bench {
         let began = Instant::now();
         let (stop, tasks, mut runs) = self.worker();
         for _ in 0..JOBS {
-            tokio::time::timeout(DONE_MAX, runs.recv())
-                .await?
-                .context("the worker ended")?;
+            tokio::time::timeout(DONE_MAX, runs.recv()).await?.context("the worker ended")?;
         }
         stop.cancel();
         tasks.wait().await;
@@ -196,12 +184,8 @@ impl Bench {
                 .execute(&mut *tx)
                 .await?;
             if with_work {
-                let work = NewWork::user(
-                    format!("{id}:{n}"),
-                    "bench.later",
-                    Owner::namespace(&id),
-                    "spn_bench",
-                );
+                let work =
+                    NewWork::user(format!("{id}:{n}"), "bench.later", Owner::namespace(&id), "spn_bench");
                 occ_queue::enqueue(&mut tx, &work).await?;
             }
             tx.commit().await?;
@@ -219,19 +203,13 @@ impl Bench {
         for n in 0..HINTS {
             let lane = self.lanes.get(n % LANES).context("a lane")?;
             let mut tx = self.pool.begin().await?;
-            let work = NewWork::user(
-                Uuid::new_v4().to_string(),
-                "bench.empty",
-                Owner::namespace(lane),
-                "spn_bench",
-            );
+            let work =
+                NewWork::user(Uuid::new_v4().to_string(), "bench.empty", Owner::namespace(lane), "spn_bench");
             occ_queue::enqueue(&mut tx, &work).await?;
             tx.commit().await?;
             let began = Instant::now();
             remote.hint();
-            tokio::time::timeout(DONE_MAX, runs.recv())
-                .await?
-                .context("the worker ended")?;
+            tokio::time::timeout(DONE_MAX, runs.recv()).await?.context("the worker ended")?;
             latencies.push(began.elapsed().as_secs_f64() * 1_000.0);
             // An idle queue: the last completion is committed and the hint's own interval is over.
             tokio::time::sleep(Duration::from_millis(60)).await;
@@ -304,12 +282,7 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
     }
     if options.wants(10) {
         let latencies = bench.latencies().await?;
-        let at = |share: usize| {
-            latencies
-                .get(latencies.len() * share / 100)
-                .copied()
-                .context("no sample")
-        };
+        let at = |share: usize| latencies.get(latencies.len() * share / 100).copied().context("no sample");
         measures.push(Measure::absolute(
             10,
             "commit to start through NOTIFY, idle, p50",
@@ -339,9 +312,7 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
         let held = Bench::new().await?;
         let mut holder = held.pool.acquire().await?.detach();
         let mut open = holder.begin().await?;
-        sqlx::query!("select count(*) from occ.namespaces")
-            .fetch_one(&mut *open)
-            .await?;
+        sqlx::query!("select count(*) from occ.namespaces").fetch_one(&mut *open).await?;
         sqlx::raw_sql("set local idle_in_transaction_session_timeout = 0; set local statement_timeout = 0; select txid_current()")
             .execute(&mut *open)
             .await?;

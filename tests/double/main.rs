@@ -69,18 +69,13 @@ fn main() -> anyhow::Result<ExitCode> {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a program of its own, told by its environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "a program of its own, told by its environment")]
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
 fn number(name: &str) -> anyhow::Result<Option<u64>> {
-    variable(name)
-        .map(|text| text.parse().with_context(|| format!("{name} is not a number")))
-        .transpose()
+    variable(name).map(|text| text.parse().with_context(|| format!("{name} is not a number"))).transpose()
 }
 
 fn wait_for_ever() -> ! {
@@ -98,10 +93,7 @@ fn note_pid() -> anyhow::Result<()> {
 }
 
 fn helper() -> anyhow::Result<()> {
-    Command::new(std::env::current_exe()?)
-        .arg("helper")
-        .stdin(Stdio::null())
-        .spawn()?;
+    Command::new(std::env::current_exe()?).arg("helper").stdin(Stdio::null()).spawn()?;
     Ok(())
 }
 
@@ -113,16 +105,10 @@ fn gateway() -> anyhow::Result<ExitCode> {
     }
     if let Some(file) = variable("OPENCLAW_CONFIG_PATH") {
         let document: serde_json::Value = serde_json::from_slice(&std::fs::read(file)?)?;
-        for (name, value) in document
-            .get("double")
-            .and_then(serde_json::Value::as_object)
-            .into_iter()
-            .flatten()
+        for (name, value) in
+            document.get("double").and_then(serde_json::Value::as_object).into_iter().flatten()
         {
-            server.env(
-                name,
-                value.as_str().map_or_else(|| value.to_string(), str::to_owned),
-            );
+            server.env(name, value.as_str().map_or_else(|| value.to_string(), str::to_owned));
         }
     }
     Err(server.exec().into())
@@ -138,10 +124,7 @@ fn serve() -> anyhow::Result<ExitCode> {
     }
     note_pid()?;
     if variable("GRANDCHILD").is_some() {
-        Command::new(std::env::current_exe()?)
-            .arg("fork")
-            .stdin(Stdio::null())
-            .status()?;
+        Command::new(std::env::current_exe()?).arg("fork").stdin(Stdio::null()).status()?;
     }
     if let Some(after) = number("EXIT_AFTER_MS")? {
         let code = i32::try_from(number("EXIT_CODE")?.unwrap_or(1))?;
@@ -151,9 +134,7 @@ fn serve() -> anyhow::Result<ExitCode> {
         });
     }
     flood(number("FLOOD_MIB")?.unwrap_or(0))?;
-    let Some(port) = number("PORT")? else {
-        wait_for_ever()
-    };
+    let Some(port) = number("PORT")? else { wait_for_ever() };
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, u16::try_from(port)?))?;
     let ready_at = started + Duration::from_millis(number("READY_AFTER_MS")?.unwrap_or(0));
     for stream in listener.incoming() {
@@ -181,10 +162,7 @@ fn answer(mut stream: TcpStream, ready_at: Instant) -> io::Result<()> {
     let path = text.split_ascii_whitespace().nth(1).unwrap_or("/").to_owned();
     let (status, body) = route(&path, ready_at);
     let length = body.len();
-    write!(
-        stream,
-        "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"
-    )?;
+    write!(stream, "HTTP/1.1 {status} x\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}")?;
     stream.flush()
 }
 
@@ -209,13 +187,9 @@ fn route(path: &str, ready_at: Instant) -> (u16, String) {
 #[tokio::main]
 async fn supervise(folder: &Path, spec: &Path) -> anyhow::Result<ExitCode> {
     let spec: ProcessSpec = serde_json::from_slice(&std::fs::read(spec)?)?;
-    let config = ProcessHostConfig {
-        port_range: PORTS,
-        ..config(folder, ProcessMode::Supervise)
-    };
+    let config = ProcessHostConfig { port_range: PORTS, ..config(folder, ProcessMode::Supervise) };
     let host = ProcessHost::open(config, Arc::new(FakeAuthority::default())).await?;
-    host.start(&call("tenant-a", 1), &grant(&spec.command), spec)
-        .await?;
+    host.start(&call("tenant-a", 1), &grant(&spec.command), spec).await?;
     host.run(CancellationToken::new()).await;
     Ok(ExitCode::SUCCESS)
 }

@@ -16,10 +16,8 @@ use tokio::sync::OnceCell;
 use crate::server;
 
 /// Made anew when one of these changes.
-const SOURCES: [&str; 2] = [
-    include_str!("../../migrations/manifest.json"),
-    include_str!("../../deploy/sql/roles.sql"),
-];
+const SOURCES: [&str; 2] =
+    [include_str!("../../migrations/manifest.json"), include_str!("../../deploy/sql/roles.sql")];
 const ROLES: &str = SOURCES[1];
 /// Connections of one pool that a test opens.
 const CONNECTIONS_MAX: u32 = 16;
@@ -89,19 +87,13 @@ impl Database {
     /// # Errors
     /// The server does not answer.
     pub async fn connect(&self, role: &str) -> Result<PgConnection> {
-        self.options(role)
-            .connect()
-            .await
-            .with_context(|| format!("connect to {} as {role}", self.name))
+        self.options(role).connect().await.with_context(|| format!("connect to {} as {role}", self.name))
     }
 
     /// Where the server listens: the path of its socket, else host and port.
     pub(crate) fn address(&self) -> Result<std::path::PathBuf, (String, u16)> {
         let port = self.superuser.get_port();
-        let socket = self
-            .superuser
-            .get_socket()
-            .map(|folder| folder.join(format!(".s.PGSQL.{port}")));
+        let socket = self.superuser.get_socket().map(|folder| folder.join(format!(".s.PGSQL.{port}")));
         socket.ok_or_else(|| (self.superuser.get_host().to_owned(), port))
     }
 
@@ -114,16 +106,11 @@ impl Database {
         let mut db = superuser.connect().await.context("connect to the test server")?;
         statement(&mut db, &format!("create database {name} {clause}")).await?;
         db.close().await?;
-        Ok(Self {
-            superuser: superuser.clone(),
-            name,
-        })
+        Ok(Self { superuser: superuser.clone(), name })
     }
 
     async fn pool(&self, role: &str) -> Result<PgPool> {
-        let pool = PgPoolOptions::new()
-            .max_connections(CONNECTIONS_MAX)
-            .acquire_timeout(ACQUIRE_TIMEOUT);
+        let pool = PgPoolOptions::new().max_connections(CONNECTIONS_MAX).acquire_timeout(ACQUIRE_TIMEOUT);
         pool.connect_with(self.options(role))
             .await
             .with_context(|| format!("connect to {} as {role}", self.name))
@@ -131,11 +118,7 @@ impl Database {
 
     fn options(&self, role: &str) -> PgConnectOptions {
         let options = self.superuser.clone().database(&self.name);
-        if role == "postgres" {
-            options
-        } else {
-            options.username(role)
-        }
+        if role == "postgres" { options } else { options.username(role) }
     }
 }
 
@@ -144,13 +127,10 @@ impl Drop for Database {
     fn drop(&mut self) {
         let (superuser, name) = (self.superuser.clone(), self.name.clone());
         let dropped = std::thread::spawn(move || -> Result<()> {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()?
-                .block_on(async {
-                    let mut db = superuser.connect().await?;
-                    statement(&mut db, &format!("drop database if exists {name} with (force)")).await
-                })
+            tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+                let mut db = superuser.connect().await?;
+                statement(&mut db, &format!("drop database if exists {name} with (force)")).await
+            })
         });
         if !matches!(dropped.join(), Ok(Ok(()))) {
             tracing::warn!(name = self.name, "the test's database was not dropped");
@@ -190,19 +170,13 @@ async fn template() -> Result<&'static Template> {
 async fn build(db: &mut PgConnection, superuser: &PgConnectOptions, name: &str) -> Result<()> {
     let draft = format!("{name}_draft");
     statement(db, &format!("drop database if exists {draft} with (force)")).await?;
-    statement(
-        db,
-        &format!("create database {draft} template template0 encoding 'UTF8'"),
-    )
-    .await?;
+    statement(db, &format!("create database {draft} template template0 encoding 'UTF8'")).await?;
     let options = superuser.clone().database(&draft);
     let mut inside = options.connect().await?;
     roles(&mut inside).await?;
     inside.close().await?;
     let url = options.username("occ_migrator").to_url_lossy().to_string();
-    migrate::run(&MigrateConfig::new(url))
-        .await
-        .context("migrate the template")?;
+    migrate::run(&MigrateConfig::new(url)).await.context("migrate the template")?;
     statement(db, &format!("alter database {draft} rename to {name}")).await
 }
 

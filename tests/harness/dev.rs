@@ -94,12 +94,7 @@ impl Dev {
         all.extend(["-o", "json"]);
         let ran = self.occ(&all)?;
         if ran.code != 0 {
-            bail!(
-                "occ {} ended with {}: {}",
-                arguments.join(" "),
-                ran.code,
-                ran.stderr
-            );
+            bail!("occ {} ended with {}: {}", arguments.join(" "), ran.code, ran.stderr);
         }
         serde_json::from_str(&ran.stdout)
             .with_context(|| format!("occ {}: {}", arguments.join(" "), ran.stdout))
@@ -142,9 +137,7 @@ impl Dev {
     /// The OpenClaw that agents run.
     #[must_use]
     pub fn openclaw_entry(&self) -> Option<PathBuf> {
-        self.openclaw
-            .as_ref()
-            .map(|folder| folder.join("node_modules/openclaw/openclaw.mjs"))
+        self.openclaw.as_ref().map(|folder| folder.join("node_modules/openclaw/openclaw.mjs"))
     }
 }
 

@@ -80,29 +80,20 @@ impl Answer {
     /// `error.code`, or nothing.
     #[must_use]
     pub fn code(&self) -> &str {
-        self.body
-            .pointer("/error/code")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
+        self.body.pointer("/error/code").and_then(Value::as_str).unwrap_or_default()
     }
 
     /// A header, or nothing.
     #[must_use]
     pub fn header(&self, name: &str) -> &str {
-        self.headers
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default()
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
 
     /// Does a detail name this pointer?
     #[must_use]
     pub fn names(&self, path: &str) -> bool {
         let details = self.body.pointer("/error/details").and_then(Value::as_array);
-        details
-            .into_iter()
-            .flatten()
-            .any(|detail| detail.get("path").and_then(Value::as_str) == Some(path))
+        details.into_iter().flatten().any(|detail| detail.get("path").and_then(Value::as_str) == Some(path))
     }
 }
 
@@ -120,11 +111,7 @@ impl Host {
     /// # Errors
     /// When a part does not start.
     pub async fn with_worker() -> Result<Self> {
-        Self::with(Options {
-            worker: Some(WorkerSettings::default()),
-            ..Options::default()
-        })
-        .await
+        Self::with(Options { worker: Some(WorkerSettings::default()), ..Options::default() }).await
     }
 
     /// As told.
@@ -146,19 +133,8 @@ impl Host {
         app.shutdown.spawn(async move {
             server::serve(serving, listener, Duration::ZERO).await;
         });
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(90))
-            .build()?;
-        Ok(Self {
-            origin,
-            key,
-            app,
-            parts,
-            database,
-            folder,
-            client,
-        })
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(90)).build()?;
+        Ok(Self { origin, key, app, parts, database, folder, client })
     }
 
     /// A request with the administrator's key.
@@ -197,9 +173,7 @@ impl Host {
         body: Option<Value>,
         headers: &[(&str, &str)],
     ) -> Result<Answer> {
-        let mut request = self
-            .client
-            .request(method.parse()?, format!("{}{path}", self.origin));
+        let mut request = self.client.request(method.parse()?, format!("{}{path}", self.origin));
         if let Some(key) = key {
             request = request.header("x-api-key", key);
         }
@@ -207,9 +181,7 @@ impl Host {
             request = request.header(*name, *value);
         }
         if let Some(body) = body {
-            request = request
-                .header("content-type", "application/json")
-                .body(body.to_string());
+            request = request.header("content-type", "application/json").body(body.to_string());
         }
         let response = request.send().await.with_context(|| format!("{method} {path}"))?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -219,11 +191,7 @@ impl Host {
         } else {
             serde_json::from_str(&text).with_context(|| text.clone())?
         };
-        Ok(Answer {
-            status,
-            headers,
-            body,
-        })
+        Ok(Answer { status, headers, body })
     }
 
     /// The Namespace `default`, whether it is ready or not.
@@ -242,10 +210,7 @@ impl Host {
     /// When something does not end.
     pub async fn end(self) -> Result<()> {
         self.app.shutdown.begin();
-        anyhow::ensure!(
-            self.app.shutdown.drain(END_MAX).await,
-            "the host did not end within {END_MAX:?}"
-        );
+        anyhow::ensure!(self.app.shutdown.drain(END_MAX).await, "the host did not end within {END_MAX:?}");
         if let Some(processes) = &self.parts.processes {
             processes.shutdown_all(Duration::from_millis(500)).await?;
         }
@@ -281,7 +246,9 @@ async fn prepare(folder: &TempDir, database: &Database, options: &Options) -> Re
         "plugins": {"trust": {"unsigned": "allow"}},
     });
     for (name, value) in options.installation.as_object().into_iter().flatten() {
-        installation[name] = value.clone();
+        if let Some(members) = installation.as_object_mut() {
+            members.insert(name.clone(), value.clone());
+        }
     }
     std::fs::write(path("installation.yaml"), installation.to_string())?;
     std::fs::create_dir(path("bootstrap"))?;
@@ -300,21 +267,13 @@ async fn prepare(folder: &TempDir, database: &Database, options: &Options) -> Re
     }))
     .await?;
     let key: Value = serde_json::from_slice(&std::fs::read(path("bootstrap/key.json"))?)?;
-    Ok(key
-        .pointer("/data/key")
-        .and_then(Value::as_str)
-        .context("the key file has no key")?
-        .to_owned())
+    Ok(key.pointer("/data/key").and_then(Value::as_str).context("the key file has no key")?.to_owned())
 }
 
 async fn assemble(folder: &TempDir, database: &Database, options: &Options) -> Result<Parts> {
     // Compiled once for all tests of this build; the folder is private to this account.
     let cache = cache_folder()?;
-    let processes = if options.worker.is_some() {
-        Processes::Supervise
-    } else {
-        Processes::Observe
-    };
+    let processes = if options.worker.is_some() { Processes::Supervise } else { Processes::Observe };
     let parts = Box::pin(serve::assemble(Assembly {
         mode: Mode::Development,
         service: "occ-api",
@@ -358,8 +317,5 @@ fn cache_folder() -> Result<PathBuf> {
 
 fn set_mode(path: &std::path::Path, mode: u32) -> Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    Ok(std::fs::set_permissions(
-        path,
-        std::fs::Permissions::from_mode(mode),
-    )?)
+    Ok(std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))?)
 }

@@ -78,10 +78,8 @@ impl FakeAuthority {
 
 impl CallAuthority for FakeAuthority {
     fn lease_alive<'a>(&'a self, call: &'a CallContext) -> BoxFuture<'a, bool> {
-        let alive = call
-            .work_key
-            .as_ref()
-            .is_some_and(|key| !self.with(|state| state.lost_leases.contains(key)));
+        let alive =
+            call.work_key.as_ref().is_some_and(|key| !self.with(|state| state.lost_leases.contains(key)));
         ready(alive).boxed()
     }
 
@@ -133,9 +131,7 @@ pub fn config(folder: &Path, mode: ProcessMode) -> ProcessHostConfig {
 
 #[expect(clippy::disallowed_methods, reason = "tests have no clock of the host")]
 fn now_ms() -> u64 {
-    let now = std::time::SystemTime::now()
-        .duration_since(std::time::UNIX_EPOCH)
-        .unwrap_or_default();
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
@@ -170,30 +166,18 @@ pub fn grant(command: &[String]) -> ProcessGrant {
 pub fn double_spec(program: &str, id: &str, variables: &[(&str, &str)]) -> ProcessSpec {
     let mut env: Vec<EnvVar> = variables
         .iter()
-        .map(|(name, text)| EnvVar {
-            name: (*name).to_owned(),
-            value: EnvValue::Literal((*text).to_owned()),
-        })
+        .map(|(name, text)| EnvVar { name: (*name).to_owned(), value: EnvValue::Literal((*text).to_owned()) })
         .collect();
-    env.push(EnvVar {
-        name: "PORT".to_owned(),
-        value: EnvValue::PortNumber("http".to_owned()),
-    });
+    env.push(EnvVar { name: "PORT".to_owned(), value: EnvValue::PortNumber("http".to_owned()) });
     ProcessSpec {
         id: id.to_owned(),
         labels: vec![("agent".to_owned(), id.to_owned())],
         command: vec![program.to_owned()],
         env,
-        state: vec![StateMount {
-            name: "home".to_owned(),
-            path: "/home/node".to_owned(),
-        }],
+        state: vec![StateMount { name: "home".to_owned(), path: "/home/node".to_owned() }],
         scratch: Vec::new(),
         files: Vec::new(),
-        ports: vec![Port {
-            name: "http".to_owned(),
-            number: 0,
-        }],
+        ports: vec![Port { name: "http".to_owned(), number: 0 }],
         readiness: HttpProbe {
             path: "/readyz".to_owned(),
             port: "http".to_owned(),

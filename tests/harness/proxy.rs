@@ -67,21 +67,13 @@ impl Proxy {
                 }
             }
         });
-        Ok(Self {
-            port,
-            name: database.name().to_owned(),
-            commits,
-            _tasks: tasks,
-        })
+        Ok(Self { port, name: database.name().to_owned(), commits, _tasks: tasks })
     }
 
     /// URL of the database through the proxy.
     #[must_use]
     pub fn url(&self, role: &str) -> String {
-        format!(
-            "postgres://{role}@127.0.0.1:{}/{}?sslmode=disable",
-            self.port, self.name
-        )
+        format!("postgres://{role}@127.0.0.1:{}/{}?sslmode=disable", self.port, self.name)
     }
 
     /// Withholds the answer to the `count`-th COMMIT from now on, and closes that connection.
@@ -201,8 +193,6 @@ async fn body(stream: &mut (impl AsyncRead + Unpin), mut message: Vec<u8>, lengt
     message.extend_from_slice(&length.to_be_bytes());
     let head = message.len();
     message.resize(head + rest, 0);
-    stream
-        .read_exact(message.get_mut(head..).unwrap_or_default())
-        .await?;
+    stream.read_exact(message.get_mut(head..).unwrap_or_default()).await?;
     Ok(message)
 }

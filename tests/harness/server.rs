@@ -20,16 +20,9 @@ rm -rf \"$folder\"";
 /// PostgreSQL is not installed or does not start.
 pub(crate) fn url() -> Result<String> {
     let binaries = binaries()?;
-    let folder = tempfile::Builder::new()
-        .prefix("occ-pg-")
-        .tempdir_in("/tmp")?
-        .keep();
+    let folder = tempfile::Builder::new().prefix("occ-pg-").tempdir_in("/tmp")?.keep();
     let root = nix::unistd::geteuid().is_root();
-    let account: &[&str] = if root {
-        &["runuser", "-u", "postgres", "--"]
-    } else {
-        &["env"]
-    };
+    let account: &[&str] = if root { &["runuser", "-u", "postgres", "--"] } else { &["env"] };
     if root {
         let user = nix::unistd::User::from_name("postgres")?.context("the account `postgres` is missing")?;
         nix::unistd::chown(&folder, Some(user.uid), Some(user.gid))?;
@@ -41,20 +34,11 @@ pub(crate) fn url() -> Result<String> {
             .arg(binaries.join(name))
             .arg("--pgdata")
             .arg(folder.join("data"));
-        command
-            .current_dir("/")
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null());
+        command.current_dir("/").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         command
     };
     let made = tool("initdb")
-        .args([
-            "--auth=trust",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--username=postgres",
-        ])
+        .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres"])
         .status()?;
     ensure!(made.success(), "initdb failed");
     let options = format!(
@@ -69,11 +53,7 @@ pub(crate) fn url() -> Result<String> {
         .arg("--options")
         .arg(options)
         .status()?;
-    ensure!(
-        started.success(),
-        "PostgreSQL did not start; see {}",
-        log.display()
-    );
+    ensure!(started.success(), "PostgreSQL did not start; see {}", log.display());
     Command::new("sh")
         .args(["-c", GUARD, "guard", &std::process::id().to_string()])
         .arg(binaries.join("pg_ctl"))
@@ -84,10 +64,7 @@ pub(crate) fn url() -> Result<String> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    Ok(format!(
-        "postgres://postgres@localhost/postgres?host={}",
-        folder.display()
-    ))
+    Ok(format!("postgres://postgres@localhost/postgres?host={}", folder.display()))
 }
 
 fn binaries() -> Result<PathBuf> {
@@ -97,11 +74,8 @@ fn binaries() -> Result<PathBuf> {
             return Ok(folder);
         }
     }
-    let path = Command::new("pg_config")
-        .arg("--bindir")
-        .output()
-        .ok()
-        .filter(|output| output.status.success());
+    let path =
+        Command::new("pg_config").arg("--bindir").output().ok().filter(|output| output.status.success());
     match path {
         Some(output) => Ok(PathBuf::from(String::from_utf8_lossy(&output.stdout).trim())),
         None => bail!("PostgreSQL 15 or newer is missing; on Debian: apt-get install -y postgresql"),

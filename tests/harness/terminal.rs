@@ -8,12 +8,7 @@ use anyhow::{Context, Result, bail};
 use portable_pty::{Child, CommandBuilder, PtySize, native_pty_system};
 
 /// Size of the screen.
-const SCREEN: PtySize = PtySize {
-    rows: 40,
-    cols: 120,
-    pixel_width: 0,
-    pixel_height: 0,
-};
+const SCREEN: PtySize = PtySize { rows: 40, cols: 120, pixel_width: 0, pixel_height: 0 };
 /// Characters that full-screen programs draw frames with.
 const FRAME: [char; 12] = ['│', '─', '┌', '┐', '└', '┘', '├', '┤', '╭', '╮', '╰', '╯'];
 
@@ -50,12 +45,7 @@ impl Terminal {
                 }
             }
         });
-        Ok(Self {
-            child,
-            writer,
-            output,
-            seen: String::new(),
-        })
+        Ok(Self { child, writer, output, seen: String::new() })
     }
 
     /// Waits until a whole line equals `line`. Lines are compared without control sequences, frames and

@@ -39,10 +39,7 @@ const SLICES: [&str; 9] = [
 ];
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .parent()
-        .expect("tests/ has a parent")
-        .to_owned()
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("tests/ has a parent").to_owned()
 }
 
 /// Every file that is ours, as paths relative to the root.
@@ -50,11 +47,7 @@ fn files() -> Vec<PathBuf> {
     fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(folder).expect("readable folder") {
             let path = entry.expect("readable entry").path();
-            let name = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default()
-                .to_owned();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
             if path.is_dir() {
                 if !matches!(name.as_str(), "target" | ".git" | ".sqlx" | "node_modules") {
                     walk(&path, found);
@@ -67,10 +60,7 @@ fn files() -> Vec<PathBuf> {
     let mut found = Vec::new();
     walk(&root(), &mut found);
     let root = root();
-    found
-        .into_iter()
-        .map(|path| path.strip_prefix(&root).expect("below the root").to_owned())
-        .collect()
+    found.into_iter().map(|path| path.strip_prefix(&root).expect("below the root").to_owned()).collect()
 }
 
 fn sources() -> Vec<(String, String)> {
@@ -110,10 +100,7 @@ fn tidy_files_are_short() {
     assert_none("longer than a file may be", &long);
     let architecture =
         std::fs::read_to_string(root().join("host/ARCHITECTURE.md")).expect("host/ARCHITECTURE.md");
-    assert!(
-        architecture.lines().count() <= ARCHITECTURE_LINES_MAX,
-        "host/ARCHITECTURE.md is too long"
-    );
+    assert!(architecture.lines().count() <= ARCHITECTURE_LINES_MAX, "host/ARCHITECTURE.md is too long");
 }
 
 #[test]
@@ -122,10 +109,7 @@ fn tidy_every_module_says_what_it_is() {
         .into_iter()
         .filter(|(path, _)| !path.ends_with("/tests.rs") && !path.contains("/tests/"))
         .filter(|(_, text)| {
-            !text
-                .lines()
-                .find(|line| !line.starts_with("#!["))
-                .is_some_and(|line| line.starts_with("//!"))
+            !text.lines().find(|line| !line.starts_with("#![")).is_some_and(|line| line.starts_with("//!"))
         })
         .map(|(path, _)| path)
         .collect();
@@ -149,20 +133,12 @@ fn tidy_imports_follow_the_direction() {
                 "host/src/error.rs",
             ],
         ),
-        (
-            "occ_driver",
-            &[
-                "host/src/drivers/",
-                "host/src/plugins/command.rs",
-                "host/src/dev/",
-            ],
-        ),
+        ("occ_driver", &["host/src/drivers/", "host/src/plugins/command.rs", "host/src/dev/"]),
         ("kube", &["host/crates/occ-driver/"]),
     ];
     let mut wrong = Vec::new();
-    for (path, text) in sources()
-        .into_iter()
-        .filter(|(path, _)| path.starts_with("host/src/") && !path.ends_with("tests.rs"))
+    for (path, text) in
+        sources().into_iter().filter(|(path, _)| path.starts_with("host/src/") && !path.ends_with("tests.rs"))
     {
         for (crate_name, places) in rules {
             let uses = text.lines().any(|line| {
@@ -183,10 +159,7 @@ fn tidy_imports_follow_the_direction() {
 #[test]
 fn tidy_no_slice_reaches_into_the_store_of_another() {
     let mut wrong = Vec::new();
-    for (path, text) in sources()
-        .into_iter()
-        .filter(|(path, _)| path.starts_with("host/src/"))
-    {
+    for (path, text) in sources().into_iter().filter(|(path, _)| path.starts_with("host/src/")) {
         for slice in SLICES {
             if !path.starts_with(&format!("host/src/{slice}/"))
                 && text.contains(&format!("crate::{slice}::store"))
@@ -229,9 +202,7 @@ fn tidy_words() {
 #[test]
 fn tidy_paths_in_documents_exist() {
     let mut missing = Vec::new();
-    for path in files()
-        .into_iter()
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+    for path in files().into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "md"))
     {
         let text = std::fs::read_to_string(root().join(&path)).expect("UTF-8 document");
         for candidate in text.split('`').skip(1).step_by(2) {
@@ -254,15 +225,9 @@ fn tidy_paths_in_documents_exist() {
 fn tidy_every_step_has_its_test() {
     let list = include_str!("flows/steps.txt");
     let mut steps = BTreeMap::new();
-    for line in list
-        .lines()
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-    {
+    for line in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
         let (step, shown) = line.split_once(' ').expect("a step and a test");
-        assert!(
-            steps.insert(step.to_owned(), shown.trim().to_owned()).is_none(),
-            "{step} is listed twice"
-        );
+        assert!(steps.insert(step.to_owned(), shown.trim().to_owned()).is_none(), "{step} is listed twice");
     }
     let expected: BTreeSet<String> = [("S", 28), ("P", 20), ("T", 20)]
         .iter()

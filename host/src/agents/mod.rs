@@ -25,9 +25,7 @@ use crate::iam::Scope;
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn get(conn: &mut PgConnection, scope: &Scope, id: &AgentId) -> Result<Agent> {
-    store::agent_get(conn, scope, id)
-        .await?
-        .ok_or_else(Error::not_found)
+    store::agent_get(conn, scope, id).await?.ok_or_else(Error::not_found)
 }
 
 /// One Agent, locked; the Namespace is locked before it, the lane of its work after it.
@@ -35,9 +33,7 @@ pub async fn get(conn: &mut PgConnection, scope: &Scope, id: &AgentId) -> Result
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn lock(tx: &mut PgConnection, scope: &Scope, id: &AgentId) -> Result<Agent> {
-    store::agent_lock(tx, scope, id)
-        .await?
-        .ok_or_else(Error::not_found)
+    store::agent_lock(tx, scope, id).await?.ok_or_else(Error::not_found)
 }
 
 /// Demands that an Agent is not being deleted.
@@ -46,10 +42,7 @@ pub async fn lock(tx: &mut PgConnection, scope: &Scope, id: &AgentId) -> Result<
 /// `AGENT_DELETING`.
 pub fn demand_active(agent: &Agent) -> Result<()> {
     if agent.is_deleting() {
-        return Err(Error::new(
-            ErrorCode::AgentDeleting,
-            "The Agent is being deleted.",
-        ));
+        return Err(Error::new(ErrorCode::AgentDeleting, "The Agent is being deleted."));
     }
     Ok(())
 }

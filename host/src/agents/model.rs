@@ -105,9 +105,9 @@ impl Auth {
     fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
         match self {
             Self::Runtime => Some(HarnessAuth::Runtime),
-            Self::ApiKey(secret) => Some(HarnessAuth::ApiKey {
-                source: secrets::reference(namespace, secret),
-            }),
+            Self::ApiKey(secret) => {
+                Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, secret) })
+            }
             Self::Unset | Self::Unreadable => None,
         }
     }

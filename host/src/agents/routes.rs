@@ -50,21 +50,12 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
     demand_room(&mut tx, &scope, app.config.limits.agents_per_namespace).await?;
     // The principal comes first: the foreign keys between the two wait for the commit.
     let principal = iam::agent_principal_create(&mut tx, &app, &namespace, &id).await?;
-    let new = NewAgent {
-        id,
-        name: body.name,
-        draft,
-        principal,
-        created_at: app.clock.now(),
-    };
+    let new = NewAgent { id, name: body.name, draft, principal, created_at: app.clock.now() };
     let agent = store::agent_insert(&mut tx, &scope, &new, &rq.caller.identity)
         .await?
         .ok_or_else(|| Error::conflict("An Agent of this name exists in the Namespace."))?;
-    let event = Event::mutation(&rq.caller, &scope, "openclaw.agents.create", resource(&agent)).details(
-        &Created {
-            service_principal_id: agent.principal.clone(),
-        },
-    )?;
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.agents.create", resource(&agent))
+        .details(&Created { service_principal_id: agent.principal.clone() })?;
     audit::record(&mut tx, &app, event).await?;
     let reply = Reply::created(&agent.to_wire())?.etag(agent.version);
     once.complete(&mut tx, &reply).await?;
@@ -75,24 +66,14 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
 /// `GET /namespaces/{namespaceId}/agents`
 pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let namespace = rq.namespace()?;
-    let scope = app
-        .iam
-        .require(&app, &rq.caller, &Access::namespace(Action::Read, &namespace))
-        .await?;
-    let visible = app
-        .iam
-        .visible(&app, &rq.caller, Action::Read, Kind::Agent, Some(&namespace))
-        .await?;
+    let scope = app.iam.require(&app, &rq.caller, &Access::namespace(Action::Read, &namespace)).await?;
+    let visible = app.iam.visible(&app, &rq.caller, Action::Read, Kind::Agent, Some(&namespace)).await?;
     let page = rq.page()?;
     let mut conn = app.db.acquire().await?;
     namespaces::get(&mut conn, &namespace).await?;
     let after = (page.after_time()?, page.after_id());
     let rows = store::agent_page(&mut conn, &scope, &visible, after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.id.to_string()),
-        |row| row.to_wire(),
-    )
+    page.reply(rows, |row| (sort_time(row.created_at), row.id.to_string()), |row| row.to_wire())
 }
 
 /// `GET /namespaces/{namespaceId}/agents/{agentId}`
@@ -115,19 +96,9 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     };
     let mut needs = vec![
         Access::item(Action::Update, Kind::Agent, &namespace, &id),
-        Access::item(
-            Action::Read,
-            Kind::Configuration,
-            &namespace,
-            &body.configuration_id,
-        ),
+        Access::item(Action::Read, Kind::Configuration, &namespace, &body.configuration_id),
     ];
-    needs.extend(
-        sent_auth
-            .as_ref()
-            .and_then(Auth::secret)
-            .map(|secret| operate(&namespace, secret)),
-    );
+    needs.extend(sent_auth.as_ref().and_then(Auth::secret).map(|secret| operate(&namespace, secret)));
     app.iam.require_all(&app, &rq.caller, &needs).await?;
     demand_built(&body.not_built)?;
 
@@ -135,13 +106,7 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
     let mut agent = super::lock(&mut tx, &scope, &id).await?;
     // The sources that the draft has now are given up or kept: both need their grant.
-    needs.extend(
-        agent
-            .draft
-            .auth
-            .secret()
-            .map(|secret| operate(&namespace, secret)),
-    );
+    needs.extend(agent.draft.auth.secret().map(|secret| operate(&namespace, secret)));
     app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
     super::demand_active(&agent)?;
     rq.check_version(agent.version)?;
@@ -217,9 +182,7 @@ async fn enqueue(tx: &mut Tx, rq: &Request, agent: &Agent, key: String, kind: &'
 /// Grants that a draft's sources need, beside the one on the Agent.
 fn draft_needs(namespace: &NamespaceId, draft: &Draft) -> Vec<Access> {
     let read = Access::item(Action::Read, Kind::Configuration, namespace, &draft.configuration);
-    std::iter::once(read)
-        .chain(draft.auth.secret().map(|secret| operate(namespace, secret)))
-        .collect()
+    std::iter::once(read).chain(draft.auth.secret().map(|secret| operate(namespace, secret))).collect()
 }
 
 fn operate(namespace: &NamespaceId, secret: &occ_api::ids::SecretId) -> Access {
@@ -237,9 +200,7 @@ async fn demand_room(tx: &mut Tx, scope: &Scope, agents_max: u32) -> Result<()> 
     if store::agent_count(tx, scope).await? < u64::from(agents_max) {
         return Ok(());
     }
-    Err(Error::conflict(format!(
-        "The Namespace holds its limit of {agents_max} Agents."
-    )))
+    Err(Error::conflict(format!("The Namespace holds its limit of {agents_max} Agents.")))
 }
 
 /// Reads `harnessAuth`: methods that are not built yet are refused by name.

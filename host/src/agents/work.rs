@@ -48,11 +48,7 @@ pub(super) struct Target {
 
 impl Target {
     pub(super) fn subject(&self) -> Subject<'_> {
-        Subject {
-            namespace: &self.namespace.id,
-            agent: Some(&self.id),
-            revision: None,
-        }
+        Subject { namespace: &self.namespace.id, agent: Some(&self.id), revision: None }
     }
 
     pub(super) fn driver(&self, agent: &Agent) -> driver::Agent {
@@ -73,11 +69,7 @@ pub(crate) fn observe_work(namespace: &NamespaceId, agent: &AgentId) -> NewWork 
 /// Upkeep rests and comes again.
 pub(crate) fn rest(cx: &Context, code: Code) -> Verdict {
     let spread = 0.8 + 0.4 * cx.ids.fraction();
-    Verdict::Complete {
-        code,
-        result: None,
-        again_in: Some(OBSERVE_EVERY.mul_f64(spread)),
-    }
+    Verdict::Complete { code, result: None, again_in: Some(OBSERVE_EVERY.mul_f64(spread)) }
 }
 
 /// `agent.stop`
@@ -146,10 +138,7 @@ pub(crate) async fn delete(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> 
 /// so running it again after a lost answer finds nothing to do.
 async fn finalize(cx: &Context, pass: &Pass, target: &Target) -> Result<Verdict, Fault> {
     let mut tx = db::begin(&cx.db).await?;
-    if super::store::agent_lock(&mut tx, &target.scope, &target.id)
-        .await?
-        .is_none()
-    {
+    if super::store::agent_lock(&mut tx, &target.scope, &target.id).await?.is_none() {
         return Ok(Verdict::Done(Done::removed("AGENT_DELETED")));
     }
     pass.guard_in(&mut tx).await?;
@@ -164,9 +153,7 @@ async fn finalize(cx: &Context, pass: &Pass, target: &Target) -> Result<Verdict,
 async fn stop_all(cx: &Context, pass: &Pass, target: &Target, agent: &Agent) -> Result<(), Fault> {
     let subject = target.driver(agent);
     let run = || effect::change(cx, pass, target.subject(), Operation::Stop(&subject));
-    effect::step(cx, pass, "stop", run)
-        .await
-        .map_err(|fault| waiting_as(fault, "STOP_INCOMPLETE"))?;
+    effect::step(cx, pass, "stop", run).await.map_err(|fault| waiting_as(fault, "STOP_INCOMPLETE"))?;
     pass.advance("stop").await?;
     Ok(())
 }
@@ -177,15 +164,7 @@ async fn clear(cx: &Context, pass: &Pass, target: &Target) -> Result<(), Fault> 
     let now = super::lock(&mut tx, &target.scope, &target.id).await?;
     pass.guard_in(&mut tx).await?;
     if let Some(revision) = &now.active_revision {
-        super::pointer_move(
-            &mut tx,
-            &target.scope,
-            &target.id,
-            Some(revision),
-            None,
-            cx.clock.now(),
-        )
-        .await?;
+        super::pointer_move(&mut tx, &target.scope, &target.id, Some(revision), None, cx.clock.now()).await?;
         tx.commit().await?;
     }
     Ok(())
@@ -194,21 +173,13 @@ async fn clear(cx: &Context, pass: &Pass, target: &Target) -> Result<(), Fault> 
 /// Waiting has one name per operation; an outage keeps its own.
 fn waiting_as(fault: Fault, name: &'static str) -> Fault {
     match fault {
-        Fault::Wait {
-            outage: false,
-            cadence,
-            ..
-        } => Fault::Wait {
-            code: Code::new(name),
-            outage: false,
-            cadence,
-        },
+        Fault::Wait { outage: false, cadence, .. } => {
+            Fault::Wait { code: Code::new(name), outage: false, cadence }
+        }
         // Giving up would leave something running that nobody watches.
-        Fault::Permanent { code, .. } => Fault::Wait {
-            code,
-            outage: false,
-            cadence: Cadence::After(Duration::from_secs(30)),
-        },
+        Fault::Permanent { code, .. } => {
+            Fault::Wait { code, outage: false, cadence: Cadence::After(Duration::from_secs(30)) }
+        }
         other => other,
     }
 }
@@ -220,12 +191,7 @@ async fn authorise(
     action: Action,
     name: &'static str,
 ) -> Result<(), Fault> {
-    let access = [Access::item(
-        action,
-        Kind::Agent,
-        &target.namespace.id,
-        &target.id,
-    )];
+    let access = [Access::item(action, Kind::Agent, &target.namespace.id, &target.id)];
     let mut conn = cx.db.acquire().await.map_err(Error::from)?;
     guard::actor(cx, pass, &mut conn, name, &access).await
 }
@@ -241,12 +207,7 @@ pub(super) async fn find(cx: &Context, pass: &Pass) -> Result<Target, Fault> {
     let mut conn = cx.db.acquire().await.map_err(Error::from)?;
     let namespace = namespaces::get(&mut conn, &namespace).await?;
     let agent = read(&mut conn, &scope, &id).await?;
-    Ok(Target {
-        id,
-        scope,
-        namespace,
-        agent,
-    })
+    Ok(Target { id, scope, namespace, agent })
 }
 
 async fn read(conn: &mut PgConnection, scope: &Scope, id: &AgentId) -> Result<Option<Agent>, Error> {

@@ -15,13 +15,7 @@ use crate::iam::{Access, Caller, Decision, Scope};
 pub const EVIDENCE_IDS_MAX: usize = 16;
 
 /// The words of [`EventKind`].
-pub const KINDS: &[&str] = &[
-    "bootstrap",
-    "mutation",
-    "authorization_denial",
-    "access",
-    "reconcile",
-];
+pub const KINDS: &[&str] = &["bootstrap", "mutation", "authorization_denial", "access", "reconcile"];
 /// The words of [`Outcome`].
 pub const OUTCOMES: &[&str] = &["success", "denied", "failure"];
 /// Actor of what no caller asked for.
@@ -94,21 +88,13 @@ impl Resource {
     /// A resource of a Namespace.
     #[must_use]
     pub fn in_namespace(kind: &'static str, id: impl fmt::Display, namespace: &NamespaceId) -> Self {
-        Self {
-            kind,
-            id: id.to_string(),
-            namespace: Some(namespace.clone()),
-        }
+        Self { kind, id: id.to_string(), namespace: Some(namespace.clone()) }
     }
 
     /// A resource of the Installation.
     #[must_use]
     pub fn of_installation(kind: &'static str, id: impl fmt::Display) -> Self {
-        Self {
-            kind,
-            id: id.to_string(),
-            namespace: None,
-        }
+        Self { kind, id: id.to_string(), namespace: None }
     }
 }
 
@@ -167,19 +153,9 @@ impl Event {
             id: access.id.clone(),
             namespace: access.namespace.clone(),
         };
-        let event = Self::of_caller(
-            EventKind::AuthorizationDenial,
-            caller,
-            access,
-            decision,
-            action,
-            resource,
-        );
-        Self {
-            outcome: Outcome::Denied,
-            reason_code: Some(decision.reason.to_string()),
-            ..event
-        }
+        let event =
+            Self::of_caller(EventKind::AuthorizationDenial, caller, access, decision, action, resource);
+        Self { outcome: Outcome::Denied, reason_code: Some(decision.reason.to_string()), ..event }
     }
 
     /// A transition that the worker made. `actor_id` is the identity that asked for the work, or `system`.

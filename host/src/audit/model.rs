@@ -9,10 +9,8 @@ use crate::app::App;
 /// A stored event on the wire.
 pub(super) fn to_wire(app: &App, row: EventRow) -> AuditEvent {
     let mut authorization = row.decision;
-    let reason = authorization
-        .as_mut()
-        .and_then(Value::as_object_mut)
-        .and_then(|object| object.remove("reason"));
+    let reason =
+        authorization.as_mut().and_then(Value::as_object_mut).and_then(|object| object.remove("reason"));
     let mut resource = json!({ "kind": row.resource_kind, "id": row.resource_id });
     if let (Some(namespace), Some(object)) = (&row.namespace_id, resource.as_object_mut()) {
         object.insert("namespaceId".to_owned(), json!(namespace));

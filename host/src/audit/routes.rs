@@ -33,19 +33,11 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let rows = store::events_list(&mut tx, &filter, after, page.fetch()).await?;
     if after.is_none() {
         let resource = Resource::of_installation("installation", &app.installation);
-        super::record(
-            &mut tx,
-            &app,
-            Event::access(&rq.caller, &scope, "openclaw.audit.read", resource),
-        )
-        .await?;
+        super::record(&mut tx, &app, Event::access(&rq.caller, &scope, "openclaw.audit.read", resource))
+            .await?;
     }
     tx.commit().await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.occurred_at), row.id.clone()),
-        |row| to_wire(&app, row),
-    )
+    page.reply(rows, |row| (sort_time(row.occurred_at), row.id.clone()), |row| to_wire(&app, row))
 }
 
 /// `GET /audit-events/{auditEventId}`
@@ -54,8 +46,6 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
     let administer = Access::installation(Action::Administer, &app.installation);
     app.iam.require(&app, &rq.caller, &administer).await?;
     let mut conn = app.db.acquire().await?;
-    let row = store::event_get(&mut conn, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let row = store::event_get(&mut conn, &id).await?.ok_or_else(Error::not_found)?;
     Reply::ok(&to_wire(&app, row))
 }

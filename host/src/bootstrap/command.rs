@@ -37,15 +37,9 @@ impl Command {
             }
         };
         let done = match self.request_id {
-            Some(request_id) => reissue(
-                &config,
-                &Reissue {
-                    request_id,
-                    keep_old: self.keep_old,
-                },
-            )
-            .await
-            .map(drop),
+            Some(request_id) => {
+                reissue(&config, &Reissue { request_id, keep_old: self.keep_old }).await.map(drop)
+            }
             None => run(&config).await.map(drop),
         };
         match done {

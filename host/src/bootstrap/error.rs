@@ -83,10 +83,7 @@ pub enum Fault {
 
 impl BootstrapError {
     pub(super) fn refused(code: &'static str, text: impl Into<String>) -> Self {
-        Self::Refused {
-            code,
-            text: text.into(),
-        }
+        Self::Refused { code, text: text.into() }
     }
 
     pub(super) fn output_exists(name: &str) -> Self {
@@ -101,10 +98,9 @@ impl BootstrapError {
     }
 
     pub(super) fn file(file: &Path, source: io::Error) -> Self {
-        let file = file.file_name().map_or_else(
-            || file.display().to_string(),
-            |name| name.to_string_lossy().into_owned(),
-        );
+        let file = file
+            .file_name()
+            .map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
         Self::Failed(Fault::File { file, source })
     }
 

@@ -96,14 +96,10 @@ impl Folder {
             _ => BootstrapError::file(path, error),
         })?;
         if !meta.is_dir() {
-            return Err(unsafe_(
-                "the output folder is a link or no folder; name the real one",
-            ));
+            return Err(unsafe_("the output folder is a link or no folder; name the real one"));
         }
         if meta.mode() & OTHERS != 0 {
-            return Err(unsafe_(
-                "others may enter the output folder; run chmod o-rwx on it",
-            ));
+            return Err(unsafe_("others may enter the output folder; run chmod o-rwx on it"));
         }
         let own_user = [0, nix::unistd::geteuid().as_raw()].contains(&meta.uid());
         let own_group = || {
@@ -112,13 +108,9 @@ impl Folder {
                 || groups.iter().any(|group| group.as_raw() == meta.gid())
         };
         if !own_user && !own_group() {
-            return Err(unsafe_(
-                "the output folder belongs to somebody else; run chown on it",
-            ));
+            return Err(unsafe_("the output folder belongs to somebody else; run chown on it"));
         }
-        Ok(Self {
-            path: path.to_owned(),
-        })
+        Ok(Self { path: path.to_owned() })
     }
 
     /// The pending record of an existing Installation's folder. A folder that is gone, unreadable or without a
@@ -136,9 +128,7 @@ impl Folder {
         let mut others = Vec::new();
         let mut pending = false;
         for entry in fs::read_dir(&self.path).map_err(|error| BootstrapError::file(&self.path, error))? {
-            let name = entry
-                .map_err(|error| BootstrapError::file(&self.path, error))?
-                .file_name();
+            let name = entry.map_err(|error| BootstrapError::file(&self.path, error))?.file_name();
             match name.to_string_lossy().into_owned() {
                 name if name == PENDING => pending = true,
                 name if name == LOST_FOUND => {}
@@ -148,9 +138,9 @@ impl Folder {
         others.sort();
         let record = if pending { self.record() } else { None };
         let foreign = match &record {
-            Some(record) => others
-                .into_iter()
-                .find(|name| !record.files.iter().any(|file| file.name == *name)),
+            Some(record) => {
+                others.into_iter().find(|name| !record.files.iter().any(|file| file.name == *name))
+            }
             None => others.into_iter().next(),
         };
         Ok(match (pending, record, foreign) {
@@ -208,15 +198,12 @@ impl Folder {
     /// `BOOTSTRAP_OUTPUT_EXISTS` when the name is taken, by a link too.
     pub(super) fn write(&self, name: &str, text: &str) -> Result<(), BootstrapError> {
         let path = self.path.join(name);
-        let written = OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(FILE_MODE)
-            .open(&path)
-            .and_then(|mut file| {
+        let written = OpenOptions::new().write(true).create_new(true).mode(FILE_MODE).open(&path).and_then(
+            |mut file| {
                 file.write_all(text.as_bytes())?;
                 file.sync_all()
-            });
+            },
+        );
         match written {
             Ok(()) => self.sync(),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -253,8 +240,5 @@ impl Folder {
 }
 
 fn digest(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }

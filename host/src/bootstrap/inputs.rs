@@ -55,11 +55,7 @@ pub enum Step {
 impl BootstrapConfig {
     /// Ends the run here when a test asked for it.
     pub(super) fn passed(&self, step: Step) -> Result<(), BootstrapError> {
-        if self.stop_after == Some(step) {
-            Err(BootstrapError::Stopped)
-        } else {
-            Ok(())
-        }
+        if self.stop_after == Some(step) { Err(BootstrapError::Stopped) } else { Ok(()) }
     }
 }
 
@@ -77,21 +73,11 @@ pub(super) struct Inputs {
 pub(super) fn check(config: &BootstrapConfig) -> Result<Inputs, BootstrapError> {
     let mut faults: Vec<(&'static str, Problem)> = Vec::new();
     let mut fault = |code, at: &str, rule: &str| {
-        faults.push((
-            code,
-            Problem {
-                at: at.to_owned(),
-                rule: rule.to_owned(),
-            },
-        ))
+        faults.push((code, Problem { at: at.to_owned(), rule: rule.to_owned() }))
     };
     if !is_name(&config.installation_name) {
         let rule = "must have 1 to 200 characters, no white space around it and no control characters";
-        fault(
-            "INSTALLATION_NAME_INVALID",
-            "OCC_BOOTSTRAP_INSTALLATION_NAME",
-            rule,
-        );
+        fault("INSTALLATION_NAME_INVALID", "OCC_BOOTSTRAP_INSTALLATION_NAME", rule);
     }
     let admin_email = config.admin_email.trim().to_lowercase();
     if !is_email(&admin_email) {
@@ -99,11 +85,7 @@ pub(super) fn check(config: &BootstrapConfig) -> Result<Inputs, BootstrapError> 
         fault("ADMIN_EMAIL_INVALID", "OCC_BOOTSTRAP_ADMIN_EMAIL", rule);
     }
     if config.auth_secret.expose().len() < AUTH_SECRET_BYTES_MIN {
-        fault(
-            "AUTH_SECRET_INVALID",
-            "OCC_AUTH_SECRET",
-            "must have at least 32 bytes",
-        );
+        fault("AUTH_SECRET_INVALID", "OCC_AUTH_SECRET", "must have at least 32 bytes");
     }
     if !is_origin(&config.base_url) {
         let rule = "must be an http or https origin without path, query or user";
@@ -111,19 +93,11 @@ pub(super) fn check(config: &BootstrapConfig) -> Result<Inputs, BootstrapError> 
     }
     let url = config.database_url.expose();
     if !url.starts_with("postgres://") && !url.starts_with("postgresql://") {
-        fault(
-            "DATABASE_CONFIGURATION_INVALID",
-            "OCC_DATABASE_URL",
-            "must be a URL of scheme postgres",
-        );
+        fault("DATABASE_CONFIGURATION_INVALID", "OCC_DATABASE_URL", "must be a URL of scheme postgres");
     }
     let (password, key) = (split(&config.password_file), split(&config.service_key_file));
     if password.is_none() {
-        fault(
-            "BOOTSTRAP_PATH_INVALID",
-            "OCC_BOOTSTRAP_PASSWORD_FILE",
-            "must be an absolute path of a file",
-        );
+        fault("BOOTSTRAP_PATH_INVALID", "OCC_BOOTSTRAP_PASSWORD_FILE", "must be an absolute path of a file");
     }
     if key.is_none() {
         fault(
@@ -145,13 +119,7 @@ pub(super) fn check(config: &BootstrapConfig) -> Result<Inputs, BootstrapError> 
     match (faults.first(), password, key) {
         (None, Some((folder, password_name)), Some((_, key_name))) => {
             let installation_name = config.installation_name.clone();
-            Ok(Inputs {
-                admin_email,
-                installation_name,
-                folder,
-                password_name,
-                key_name,
-            })
+            Ok(Inputs { admin_email, installation_name, folder, password_name, key_name })
         }
         (first, _, _) => Err(BootstrapError::Inputs {
             code: first.map_or("BOOTSTRAP_PATH_INVALID", |(code, _)| code),
@@ -162,9 +130,7 @@ pub(super) fn check(config: &BootstrapConfig) -> Result<Inputs, BootstrapError> 
 
 fn split(path: &Path) -> Option<(PathBuf, String)> {
     let name = path.file_name()?.to_str()?.to_owned();
-    let plain = path
-        .components()
-        .all(|part| !matches!(part, std::path::Component::ParentDir));
+    let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     (path.is_absolute() && plain).then(|| path.parent().map(|folder| (folder.to_owned(), name)))?
 }
 
@@ -186,8 +152,6 @@ fn is_email(email: &str) -> bool {
 }
 
 fn is_origin(url: &str) -> bool {
-    let rest = url
-        .strip_prefix("http://")
-        .or_else(|| url.strip_prefix("https://"));
+    let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
     rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', '@', ' ']))
 }

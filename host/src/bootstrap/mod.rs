@@ -105,10 +105,7 @@ async fn locked(
                 None => {}
             }
             store::verify(db, &inputs.admin_email, &installation).await?;
-            Ok(Bootstrapped {
-                outcome: Outcome::AlreadyBootstrapped,
-                installation_id: installation.id,
-            })
+            Ok(Bootstrapped { outcome: Outcome::AlreadyBootstrapped, installation_id: installation.id })
         }
     }
 }
@@ -131,17 +128,11 @@ async fn fresh(
         return Err(BootstrapError::output_exists(&name));
     }
 
-    let draw = Draw {
-        ids: &config.ids,
-        now: config.clock.now(),
-    };
+    let draw = Draw { ids: &config.ids, now: config.clock.now() };
     let seed = Seed::draw(&draw, &inputs.installation_name, &inputs.admin_email)?;
     let key = NewKey::draw(&draw);
     let password_file = (inputs.password_name.clone(), seed.password_file());
-    let key_file = (
-        inputs.key_name.clone(),
-        key.file(&seed.service_principal_id, &seed.installation_id),
-    );
+    let key_file = (inputs.key_name.clone(), key.file(&seed.service_principal_id, &seed.installation_id));
     let record = Record::new(
         &seed.attempt_id,
         &seed.installation_id,
@@ -159,10 +150,7 @@ async fn fresh(
     settle(config, &seed.attempt_id, committed).await?;
     config.passed(Step::Committed)?;
     folder.finish()?;
-    Ok(Bootstrapped {
-        outcome: Outcome::Bootstrapped,
-        installation_id: seed.installation_id.to_string(),
-    })
+    Ok(Bootstrapped { outcome: Outcome::Bootstrapped, installation_id: seed.installation_id.to_string() })
 }
 
 /// Resolves a COMMIT whose answer was lost, by a new connection that takes the lock before it reads.
@@ -187,9 +175,7 @@ async fn settle(
             }
         }
         if tokio::time::Instant::now() >= until {
-            return Err(BootstrapError::CommitOutcomeUnknown {
-                attempt_id: attempt_id.to_owned(),
-            });
+            return Err(BootstrapError::CommitOutcomeUnknown { attempt_id: attempt_id.to_owned() });
         }
         tokio::time::sleep(OUTCOME_PAUSE).await;
     }

@@ -47,30 +47,14 @@ const PERMISSIONS: [(&str, &[&str]); 9] = [
     ("preset", &["create", "read", "update", "delete"]),
     ("service_account", &["create", "read", "update", "delete"]),
     ("secret", &["create", "read", "update", "delete", "operate"]),
-    (
-        "credential_source",
-        &["create", "read", "update", "delete", "operate"],
-    ),
-    (
-        "agent",
-        &[
-            "create",
-            "read",
-            "update",
-            "delete",
-            "deploy",
-            "operate",
-            "administer",
-        ],
-    ),
+    ("credential_source", &["create", "read", "update", "delete", "operate"]),
+    ("agent", &["create", "read", "update", "delete", "deploy", "operate", "administer"]),
     ("agent_revision", &["read"]),
 ];
 
 /// The pairs (action, kind) of the seeded role.
 pub(super) fn permissions() -> impl Iterator<Item = (&'static str, &'static str)> {
-    PERMISSIONS
-        .into_iter()
-        .flat_map(|(kind, actions)| actions.iter().map(move |action| (*action, kind)))
+    PERMISSIONS.into_iter().flat_map(|(kind, actions)| actions.iter().map(move |action| (*action, kind)))
 }
 
 /// The sources of one draw.

@@ -37,10 +37,7 @@ pub async fn reissue(config: &BootstrapConfig, request: &Reissue) -> Result<Reis
     check_request_id(&request.request_id)?;
     let mut db = store::connect(config).await?;
     let installation = store::installation(&mut db).await?.ok_or_else(|| {
-        BootstrapError::refused(
-            "BOOTSTRAP_ACCOUNT_MISSING",
-            "there is no Installation; run bootstrap first",
-        )
+        BootstrapError::refused("BOOTSTRAP_ACCOUNT_MISSING", "there is no Installation; run bootstrap first")
     })?;
     let service_principal = store::verify(&mut db, &inputs.admin_email, &installation).await?;
     let pending = Folder::look(&inputs.folder)?;
@@ -62,10 +59,7 @@ pub async fn reissue(config: &BootstrapConfig, request: &Reissue) -> Result<Reis
         return Err(BootstrapError::output_exists(&inputs.key_name));
     }
 
-    let draw = Draw {
-        ids: &config.ids,
-        now: config.clock.now(),
-    };
+    let draw = Draw { ids: &config.ids, now: config.clock.now() };
     let (attempt_id, audit_id) = (draw.id("bat_"), draw.audit_id());
     let key = NewKey::draw(&draw);
     let owner = IdentityId::parse(&service_principal).map_err(BootstrapError::internal)?;
@@ -91,11 +85,7 @@ pub async fn reissue(config: &BootstrapConfig, request: &Reissue) -> Result<Reis
     settle(config, &attempt_id, committed).await?;
     config.passed(Step::Committed)?;
     folder.finish()?;
-    tracing::info!(
-        request_id = request.request_id,
-        attempt_id,
-        "installation.key-reissued"
-    );
+    tracing::info!(request_id = request.request_id, attempt_id, "installation.key-reissued");
     Ok(Reissued::Issued)
 }
 
@@ -109,9 +99,6 @@ fn check_request_id(id: &str) -> Result<(), BootstrapError> {
     let rule = "must be 1 to 128 letters, digits and `._:-`, and begin with a letter or digit";
     Err(BootstrapError::Inputs {
         code: "REQUEST_ID_INVALID",
-        problems: vec![crate::config::Problem {
-            at: "--request-id".to_owned(),
-            rule: rule.to_owned(),
-        }],
+        problems: vec![crate::config::Problem { at: "--request-id".to_owned(), rule: rule.to_owned() }],
     })
 }

@@ -82,9 +82,8 @@ async fn lock(db: &mut PgConnection) -> Result<bool, BootstrapError> {
 /// The schema suits this binary.
 async fn schema(db: &mut PgConnection) -> Result<(), BootstrapError> {
     let expected = migrate::expected_version();
-    let found = sqlx::query!("select version, compatible_from from occ.schema_state")
-        .fetch_optional(db)
-        .await;
+    let found =
+        sqlx::query!("select version, compatible_from from occ.schema_state").fetch_optional(db).await;
     let text = match found {
         Ok(Some(state)) if state.version >= expected && state.compatible_from <= expected => return Ok(()),
         Ok(Some(state)) => format!("the schema is {}, this binary needs {expected}", state.version),
@@ -97,17 +96,12 @@ async fn schema(db: &mut PgConnection) -> Result<(), BootstrapError> {
         }
         Err(error) => return Err(error.into()),
     };
-    Err(BootstrapError::refused(
-        "SCHEMA_VERSION_MISMATCH",
-        format!("{text}; run `occ-host migrate` first"),
-    ))
+    Err(BootstrapError::refused("SCHEMA_VERSION_MISMATCH", format!("{text}; run `occ-host migrate` first")))
 }
 
 pub(super) async fn installation(db: &mut PgConnection) -> Result<Option<Installation>, BootstrapError> {
-    let row = sqlx::query_as!(
-        Installation,
-        "select id, bootstrap_attempt_id as attempt_id from occ.installation"
-    );
+    let row =
+        sqlx::query_as!(Installation, "select id, bootstrap_attempt_id as attempt_id from occ.installation");
     Ok(row.fetch_optional(db).await?)
 }
 
@@ -125,10 +119,7 @@ pub(super) async fn attempt_of_request(
     db: &mut PgConnection,
     request_id: &str,
 ) -> Result<Option<String>, BootstrapError> {
-    let row = sqlx::query_scalar!(
-        "select id from occ.bootstrap_attempts where request_id = $1",
-        request_id
-    );
+    let row = sqlx::query_scalar!("select id from occ.bootstrap_attempts where request_id = $1", request_id);
     Ok(row.fetch_optional(db).await?)
 }
 
@@ -141,12 +132,9 @@ pub(super) async fn verify(
     email: &str,
     installation: &Installation,
 ) -> Result<String, BootstrapError> {
-    let account = sqlx::query!(
-        "select principal_id, disabled_at from occ.users where email = $1",
-        email
-    )
-    .fetch_optional(&mut *db)
-    .await?;
+    let account = sqlx::query!("select principal_id, disabled_at from occ.users where email = $1", email)
+        .fetch_optional(&mut *db)
+        .await?;
     let principal = match account {
         Some(account) if account.disabled_at.is_none() => account.principal_id,
         Some(_) => {
@@ -155,9 +143,7 @@ pub(super) async fn verify(
             ));
         }
         None => {
-            return Err(account_missing(
-                "does not exist; set the e-mail of the first administrator",
-            ));
+            return Err(account_missing("does not exist; set the e-mail of the first administrator"));
         }
     };
     let granted = sqlx::query_scalar!(
@@ -200,13 +186,7 @@ pub(super) async fn seed(db: &mut PgConnection, seed: &Seed, key: &NewKey) -> Re
     installation_insert(&mut tx, seed).await?;
     identities_insert(&mut tx, seed).await?;
     role_insert(&mut tx, seed).await?;
-    key_insert(
-        &mut tx,
-        key,
-        seed.service_principal_id.as_str(),
-        seed.principal_id.as_str(),
-    )
-    .await?;
+    key_insert(&mut tx, key, seed.service_principal_id.as_str(), seed.principal_id.as_str()).await?;
     attempt_insert(&mut tx, &seed.attempt_id, "bootstrap", None, key).await?;
     namespace_insert(&mut tx, seed).await?;
     evidence_insert(&mut tx, seed, key).await?;
@@ -233,23 +213,12 @@ pub(super) async fn reissue(
         .await?;
     }
     key_insert(&mut tx, key, attempt.service_principal_id, MAINTENANCE).await?;
-    attempt_insert(
-        &mut tx,
-        attempt.attempt_id,
-        "reissue",
-        Some(attempt.request_id),
-        key,
-    )
-    .await?;
+    attempt_insert(&mut tx, attempt.attempt_id, "reissue", Some(attempt.request_id), key).await?;
     let details = ReissueDetails {
         attempt_id: attempt.attempt_id,
         request_id: attempt.request_id,
         key_id: &key.id,
-        revoked_key_ids: revoked
-            .iter()
-            .take(EVIDENCE_IDS_MAX)
-            .map(String::as_str)
-            .collect(),
+        revoked_key_ids: revoked.iter().take(EVIDENCE_IDS_MAX).map(String::as_str).collect(),
         revoked_count: revoked.len(),
     };
     let resource = Resource::of_installation("service_account", attempt.service_principal_id);
@@ -335,9 +304,8 @@ async fn role_insert(tx: &mut PgConnection, seed: &Seed) -> Result<(), sqlx::Err
     )
     .execute(&mut *tx)
     .await?;
-    let (actions, kinds): (Vec<String>, Vec<String>) = model::permissions()
-        .map(|(action, kind)| (action.to_owned(), kind.to_owned()))
-        .unzip();
+    let (actions, kinds): (Vec<String>, Vec<String>) =
+        model::permissions().map(|(action, kind)| (action.to_owned(), kind.to_owned())).unzip();
     sqlx::query!(
         "insert into occ.iam_role_permissions (role_id, action, resource_kind)
          select $1, action, kind from unnest($2::text[], $3::text[]) as pair (action, kind)",
@@ -419,13 +387,9 @@ async fn namespace_insert(tx: &mut PgConnection, seed: &Seed) -> Result<(), Boot
     .execute(&mut *tx)
     .await?;
     let key = format!("namespace:{namespace}:ensure");
-    let work = NewWork::user(
-        key,
-        "namespace.ensure",
-        Owner::namespace(namespace),
-        seed.principal_id.as_str(),
-    )
-    .deadline(ENSURE_DEADLINE);
+    let work =
+        NewWork::user(key, "namespace.ensure", Owner::namespace(namespace), seed.principal_id.as_str())
+            .deadline(ENSURE_DEADLINE);
     occ_queue::enqueue(tx, &work).await?;
     Ok(())
 }
@@ -455,9 +419,7 @@ async fn evidence_insert(tx: &mut PgConnection, seed: &Seed, key: &NewKey) -> Re
     let administers = iam.holds(tx, &seed.principal_id, &installation).await?;
     let creates = iam.holds(tx, &seed.principal_id, &namespace).await?;
     if !administers.allowed || !creates.allowed {
-        return Err(BootstrapError::internal(
-            "the seeded role does not let the first administrator in",
-        ));
+        return Err(BootstrapError::internal("the seeded role does not let the first administrator in"));
     }
     let resource = Resource::of_installation("installation", &seed.installation_id);
     let details = BootstrapDetails {
@@ -472,9 +434,7 @@ async fn evidence_insert(tx: &mut PgConnection, seed: &Seed, key: &NewKey) -> Re
     let resource = Resource::in_namespace("namespace", &seed.namespace_id, &seed.namespace_id);
     let event = Event::bootstrap(&seed.principal_id, "openclaw.namespaces.create", resource)
         .decided(&namespace, &creates)
-        .details(&NamespaceDetails {
-            name: Names::NAMESPACE,
-        })?;
+        .details(&NamespaceDetails { name: Names::NAMESPACE })?;
     audit::record_at(tx, namespace_audit, seed.created_at, event).await?;
     sqlx::query!(
         "insert into occ.events (occurred_at, namespace_id, kind, resource_kind, resource_id)

@@ -39,50 +39,24 @@ fn good_inputs_are_normalised() {
     let inputs = inputs::check(&config()).unwrap();
     assert_eq!(inputs.admin_email, "admin@example.org");
     assert_eq!(inputs.folder, PathBuf::from("/out"));
-    assert_eq!(
-        (inputs.password_name.as_str(), inputs.key_name.as_str()),
-        ("password", "key.json")
-    );
+    assert_eq!((inputs.password_name.as_str(), inputs.key_name.as_str()), ("password", "key.json"));
 }
 
 #[test]
 fn each_wrong_input_has_its_code() {
-    assert_eq!(
-        code(|config| config.installation_name = " x".to_owned()),
-        "INSTALLATION_NAME_INVALID"
-    );
-    assert_eq!(
-        code(|config| config.installation_name = "x".repeat(201)),
-        "INSTALLATION_NAME_INVALID"
-    );
-    assert_eq!(
-        code(|config| config.installation_name = "a\u{85}b".to_owned()),
-        "INSTALLATION_NAME_INVALID"
-    );
+    assert_eq!(code(|config| config.installation_name = " x".to_owned()), "INSTALLATION_NAME_INVALID");
+    assert_eq!(code(|config| config.installation_name = "x".repeat(201)), "INSTALLATION_NAME_INVALID");
+    assert_eq!(code(|config| config.installation_name = "a\u{85}b".to_owned()), "INSTALLATION_NAME_INVALID");
     for email in ["", "a", "a@b", "@b.c", "a@b@c.d", "a b@c.d", "a@b..c"] {
-        assert_eq!(
-            code(|config| config.admin_email = email.to_owned()),
-            "ADMIN_EMAIL_INVALID",
-            "{email}"
-        );
+        assert_eq!(code(|config| config.admin_email = email.to_owned()), "ADMIN_EMAIL_INVALID", "{email}");
     }
-    assert_eq!(
-        code(|config| config.auth_secret = Secret::new("s".repeat(31))),
-        "AUTH_SECRET_INVALID"
-    );
-    assert_eq!(
-        code(|config| config.base_url = "https://occ.example/".to_owned()),
-        "AUTH_BASE_URL_INVALID"
-    );
+    assert_eq!(code(|config| config.auth_secret = Secret::new("s".repeat(31))), "AUTH_SECRET_INVALID");
+    assert_eq!(code(|config| config.base_url = "https://occ.example/".to_owned()), "AUTH_BASE_URL_INVALID");
     let url = |config: &mut BootstrapConfig| config.database_url = Secret::new("mysql://x".to_owned());
     assert_eq!(code(url), "DATABASE_CONFIGURATION_INVALID");
-    for path in [
-        "key.json",
-        "/other/key.json",
-        "/out/password",
-        "/out/bootstrap-attempt.json",
-        "/out/../out/key",
-    ] {
+    for path in
+        ["key.json", "/other/key.json", "/out/password", "/out/bootstrap-attempt.json", "/out/../out/key"]
+    {
         assert_eq!(
             code(|config| config.service_key_file = PathBuf::from(path)),
             "BOOTSTRAP_PATH_INVALID",
@@ -115,17 +89,10 @@ fn the_seeded_role_has_35_pairs_without_read_logs() {
 #[test]
 fn password_and_key_have_their_forms() {
     let ids = Ids::seeded(7);
-    let draw = Draw {
-        ids: &ids,
-        now: datetime!(2026-03-02 10:03:00.123456 UTC),
-    };
+    let draw = Draw { ids: &ids, now: datetime!(2026-03-02 10:03:00.123456 UTC) };
     let seed = Seed::draw(&draw, "Example", "admin@example.org").unwrap();
     assert_eq!(seed.password_file().len(), 44);
-    assert!(
-        seed.password_hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"),
-        "{}",
-        seed.password_hash
-    );
+    assert!(seed.password_hash.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{}", seed.password_hash);
 
     let key = NewKey::draw(&draw);
     let file = key.file(&seed.service_principal_id, &seed.installation_id);
@@ -169,10 +136,7 @@ impl Scene {
 }
 
 fn record() -> Record {
-    let files = [
-        ("password".to_owned(), "secret\n".to_owned()),
-        ("key".to_owned(), "{}\n".to_owned()),
-    ];
+    let files = [("password".to_owned(), "secret\n".to_owned()), ("key".to_owned(), "{}\n".to_owned())];
     Record::new("bat_1", &"ins_1", "2026-01-01T00:00:00.000Z".to_owned(), &files)
 }
 
@@ -198,15 +162,9 @@ fn files_are_private_and_never_overwritten() {
     scene.folder().write("password", "secret\n").unwrap();
     let meta = fs::metadata(scene.temp.path().join("password")).unwrap();
     assert_eq!(meta.permissions().mode() & 0o777, 0o600);
-    assert_eq!(
-        scene.folder().write("password", "other\n").unwrap_err().code(),
-        "BOOTSTRAP_OUTPUT_EXISTS"
-    );
+    assert_eq!(scene.folder().write("password", "other\n").unwrap_err().code(), "BOOTSTRAP_OUTPUT_EXISTS");
     symlink("nowhere", scene.temp.path().join("key")).unwrap();
-    assert_eq!(
-        scene.folder().write("key", "{}\n").unwrap_err().code(),
-        "BOOTSTRAP_OUTPUT_EXISTS"
-    );
+    assert_eq!(scene.folder().write("key", "{}\n").unwrap_err().code(), "BOOTSTRAP_OUTPUT_EXISTS");
 }
 
 #[test]
@@ -217,18 +175,12 @@ fn the_folder_tells_what_it_holds() {
     scene.put(PENDING, "{\"attemptId\":");
     assert_eq!(scene.folder().found().unwrap(), Found::UnreadableRecord);
     scene.put("password", "secret\n");
-    assert_eq!(
-        scene.folder().found().unwrap(),
-        Found::Foreign("password".to_owned())
-    );
+    assert_eq!(scene.folder().found().unwrap(), Found::Foreign("password".to_owned()));
     scene.folder().discard_record().unwrap();
     scene.folder().write_record(&record()).unwrap();
     assert_eq!(scene.folder().found().unwrap(), Found::Attempt(record()));
     scene.put("notes", "");
-    assert_eq!(
-        scene.folder().found().unwrap(),
-        Found::Foreign("notes".to_owned())
-    );
+    assert_eq!(scene.folder().found().unwrap(), Found::Foreign("notes".to_owned()));
 }
 
 #[test]
@@ -248,10 +200,7 @@ fn a_file_with_other_content_stops_the_discard_before_it_begins() {
         scene.folder().write_record(&record()).unwrap();
         scene.put("key", "{}\n");
         scene.put("password", other);
-        assert_eq!(
-            scene.folder().discard(&record()).unwrap_err().code(),
-            "BOOTSTRAP_OUTPUT_EXISTS"
-        );
+        assert_eq!(scene.folder().discard(&record()).unwrap_err().code(), "BOOTSTRAP_OUTPUT_EXISTS");
         assert_eq!(scene.names(), [PENDING, "key", "password"]);
     }
 }

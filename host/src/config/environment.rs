@@ -48,12 +48,8 @@ const KNOWN: [&str; 33] = [
     "OCC_ECHO_MODEL_PORT",
 ];
 /// Variables that may be given as a file.
-const FILE_FORM: [&str; 4] = [
-    "OCC_DATABASE_URL",
-    "OCC_DATABASE_DIRECT_URL",
-    "OCC_MIGRATION_DATABASE_URL",
-    "OCC_AUTH_SECRET",
-];
+const FILE_FORM: [&str; 4] =
+    ["OCC_DATABASE_URL", "OCC_DATABASE_DIRECT_URL", "OCC_MIGRATION_DATABASE_URL", "OCC_AUTH_SECRET"];
 /// Variables of the command line client and of tests; not ours to judge.
 const EXEMPT: [&str; 7] = [
     "OCC_URL",
@@ -65,12 +61,8 @@ const EXEMPT: [&str; 7] = [
     "OCC_CONFIG",
 ];
 /// Names of the reference system that would change the meaning of an Installation.
-const REFUSED: [&str; 4] = [
-    "OCC_INSTALLATION_ID",
-    "OCC_COMPUTE_DRIVER",
-    "OCC_KUBERNETES_CONFIG_PATH",
-    "OCC_NATIVE_IAM_DRIVER_ID",
-];
+const REFUSED: [&str; 4] =
+    ["OCC_INSTALLATION_ID", "OCC_COMPUTE_DRIVER", "OCC_KUBERNETES_CONFIG_PATH", "OCC_NATIVE_IAM_DRIVER_ID"];
 /// Shortest authentication secret.
 const AUTH_SECRET_BYTES_MIN: usize = 32;
 /// Largest file that may hold a secret or a URL.
@@ -180,10 +172,7 @@ pub struct Environment {
 impl Environment {
     /// The environment of this process.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one reader of the host's environment"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "the one reader of the host's environment")]
     pub fn of_process() -> Self {
         Self::new(
             std::env::vars_os()
@@ -194,14 +183,8 @@ impl Environment {
     /// An environment given as pairs, for tests and for `occ-host dev`.
     #[must_use]
     pub fn new(variables: impl IntoIterator<Item = (String, String)>) -> Self {
-        let variables = variables
-            .into_iter()
-            .filter(|(name, _)| name.starts_with("OCC_"))
-            .collect();
-        let mut environment = Self {
-            variables,
-            problems: Vec::new(),
-        };
+        let variables = variables.into_iter().filter(|(name, _)| name.starts_with("OCC_")).collect();
+        let mut environment = Self { variables, problems: Vec::new() };
         environment.refuse_unknown();
         environment
     }
@@ -213,15 +196,12 @@ impl Environment {
     pub fn serve(mut self) -> Result<ServeEnvironment, Problems> {
         let mode = self.mode();
         let host = self.host(mode);
-        let port = self
-            .required("OCC_PORT")
-            .and_then(|text| self.parsed::<u16>("OCC_PORT", &text, "a port number"));
+        let port =
+            self.required("OCC_PORT").and_then(|text| self.parsed::<u16>("OCC_PORT", &text, "a port number"));
         let metrics = self.metrics(host, mode);
         let (config_path, database_url) = (self.config_path(), self.database_url());
         let auth_secret = self.auth_secret();
-        let base_url = self
-            .required("OCC_AUTH_BASE_URL")
-            .and_then(|url| self.origin(url));
+        let base_url = self.required("OCC_AUTH_BASE_URL").and_then(|url| self.origin(url));
         let pool_max = self.number("OCC_DATABASE_POOL_MAX", POOL_MAX, 1, 100);
         let (plugin_path, aot_cache, process_folder) = self.folders();
         let ready = (mode, host, port, config_path, database_url, auth_secret, base_url);
@@ -260,9 +240,8 @@ impl Environment {
     pub fn worker(mut self) -> Result<WorkerEnvironment, Problems> {
         let mode = self.mode();
         let host = self.host(mode);
-        let private = self
-            .metrics(host, mode)
-            .or_else(|| host.map(|host| SocketAddr::new(host, METRICS_PORT)));
+        let private =
+            self.metrics(host, mode).or_else(|| host.map(|host| SocketAddr::new(host, METRICS_PORT)));
         let (config_path, database_url) = (self.config_path(), self.database_url());
         let settings = self.worker_settings();
         let (plugin_path, aot_cache, process_folder) = self.folders();
@@ -286,10 +265,7 @@ impl Environment {
     /// One variable, plain or from its `_FILE` form.
     pub fn value(&mut self, name: &str) -> Option<String> {
         let file_name = format!("{name}_FILE");
-        let (plain, file) = (
-            self.variables.get(name).cloned(),
-            self.variables.get(&file_name).cloned(),
-        );
+        let (plain, file) = (self.variables.get(name).cloned(), self.variables.get(&file_name).cloned());
         match (plain, file) {
             (Some(_), Some(_)) => {
                 self.problem(name, format!("is given twice: keep {name} or {file_name}"));
@@ -359,10 +335,7 @@ impl Environment {
     pub fn auth_secret(&mut self) -> Option<Secret> {
         let secret = self.required("OCC_AUTH_SECRET")?;
         if secret.len() < AUTH_SECRET_BYTES_MIN {
-            self.problem(
-                "OCC_AUTH_SECRET",
-                format!("must have at least {AUTH_SECRET_BYTES_MIN} bytes"),
-            );
+            self.problem("OCC_AUTH_SECRET", format!("must have at least {AUTH_SECRET_BYTES_MIN} bytes"));
             return None;
         }
         Some(Secret::new(secret))
@@ -373,18 +346,11 @@ impl Environment {
     /// # Errors
     /// Every variable at fault.
     pub fn finish<T>(self, value: T) -> Result<T, Problems> {
-        if self.problems.is_empty() {
-            Ok(value)
-        } else {
-            Err(self.failed())
-        }
+        if self.problems.is_empty() { Ok(value) } else { Err(self.failed()) }
     }
 
     fn failed(self) -> Problems {
-        Problems {
-            code: "CONFIGURATION_INVALID",
-            list: self.problems,
-        }
+        Problems { code: "CONFIGURATION_INVALID", list: self.problems }
     }
 
     fn problem(&mut self, at: &str, rule: String) {
@@ -436,10 +402,7 @@ impl Environment {
             None => host?,
         };
         if mode == Some(Mode::Development) && !address.is_loopback() {
-            self.problem(
-                "OCC_METRICS_HOST",
-                "must be a loopback address in development".to_owned(),
-            );
+            self.problem("OCC_METRICS_HOST", "must be a loopback address in development".to_owned());
         }
         let port = match given_port {
             Some(text) => self.parsed::<u16>("OCC_METRICS_PORT", &text, "a port number")?,
@@ -458,12 +421,9 @@ impl Environment {
             .value("OCC_PLUGIN_PATH")
             .map(|text| std::env::split_paths(&text).collect())
             .unwrap_or_default();
-        let cache = self
-            .value("OCC_AOT_CACHE")
-            .and_then(|text| self.absolute("OCC_AOT_CACHE", &text));
-        let processes = self
-            .value("OCC_PROCESS_FOLDER")
-            .and_then(|text| self.absolute("OCC_PROCESS_FOLDER", &text));
+        let cache = self.value("OCC_AOT_CACHE").and_then(|text| self.absolute("OCC_AOT_CACHE", &text));
+        let processes =
+            self.value("OCC_PROCESS_FOLDER").and_then(|text| self.absolute("OCC_PROCESS_FOLDER", &text));
         (plugin_path, cache, processes)
     }
 
@@ -532,9 +492,7 @@ impl Environment {
     }
 
     fn origin(&mut self, url: String) -> Option<String> {
-        let rest = url
-            .strip_prefix("http://")
-            .or_else(|| url.strip_prefix("https://"));
+        let rest = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://"));
         if rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', '@'])) {
             return Some(url);
         }
@@ -549,15 +507,9 @@ impl Environment {
         let known: BTreeSet<&str> = KNOWN.into_iter().collect();
         let mut problems = Vec::new();
         for name in self.variables.keys() {
-            let base = name
-                .strip_suffix("_FILE")
-                .filter(|base| FILE_FORM.contains(base))
-                .unwrap_or(name);
+            let base = name.strip_suffix("_FILE").filter(|base| FILE_FORM.contains(base)).unwrap_or(name);
             if REFUSED.contains(&name.as_str()) {
-                problems.push(Problem::new(
-                    name,
-                    "is refused: the Installation YAML decides this",
-                ));
+                problems.push(Problem::new(name, "is refused: the Installation YAML decides this"));
             } else if !known.contains(base)
                 && !EXEMPT.contains(&name.as_str())
                 && !name.starts_with("OCC_TEST_")
@@ -567,10 +519,7 @@ impl Environment {
                     .min_by_key(|candidate| distance(name, candidate))
                     .copied()
                     .unwrap_or_default();
-                problems.push(Problem::new(
-                    name,
-                    format!("is unknown; the nearest known name is {nearest}"),
-                ));
+                problems.push(Problem::new(name, format!("is unknown; the nearest known name is {nearest}")));
             }
         }
         self.problems.append(&mut problems);
@@ -583,9 +532,7 @@ fn read_secret_file(path: &Path) -> Result<String, String> {
     let metadata =
         std::fs::metadata(path).map_err(|error| format!("{shown} cannot be read: {}", error.kind()))?;
     if !metadata.is_file() || metadata.len() > SECRET_FILE_BYTES_MAX {
-        return Err(format!(
-            "{shown} must be a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"
-        ));
+        return Err(format!("{shown} must be a regular file of at most {SECRET_FILE_BYTES_MAX} bytes"));
     }
     let text =
         std::fs::read_to_string(path).map_err(|error| format!("{shown} cannot be read: {}", error.kind()))?;
@@ -601,11 +548,7 @@ fn distance(left: &str, right: &str) -> usize {
         let mut previous = index + 1;
         let mut next = vec![previous];
         for (to, above) in right.iter().zip(row.iter().skip(1)) {
-            let cost = if from == *to {
-                diagonal
-            } else {
-                1 + diagonal.min(*above).min(previous)
-            };
+            let cost = if from == *to { diagonal } else { 1 + diagonal.min(*above).min(previous) };
             diagonal = *above;
             previous = cost;
             next.push(cost);

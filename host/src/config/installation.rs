@@ -87,12 +87,7 @@ pub struct Fixed {
 
 /// `drivers.secret`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(
-    tag = "id",
-    content = "settings",
-    rename_all = "lowercase",
-    deny_unknown_fields
-)]
+#[serde(tag = "id", content = "settings", rename_all = "lowercase", deny_unknown_fields)]
 pub enum SecretStoreSelection {
     /// Encrypted in PostgreSQL.
     #[serde(rename_all = "camelCase")]
@@ -218,12 +213,7 @@ impl Installation {
                     Err(std::io::ErrorKind::InvalidInput.into())
                 }
             })
-            .map_err(|error| {
-                invalid(failed(format!(
-                    "must be a readable regular file: {}",
-                    error.kind()
-                )))
-            })?;
+            .map_err(|error| invalid(failed(format!("must be a readable regular file: {}", error.kind()))))?;
         Self::parse(&text, mode)
     }
 
@@ -236,11 +226,7 @@ impl Installation {
         let installation: Self = serde_json::from_value(value)
             .map_err(|error| invalid(vec![Problem::new("", format!("breaks the schema: {error}"))]))?;
         let problems = installation.problems(mode);
-        if problems.is_empty() {
-            Ok(installation)
-        } else {
-            Err(invalid(problems))
-        }
+        if problems.is_empty() { Ok(installation) } else { Err(invalid(problems)) }
     }
 
     fn problems(&self, mode: Mode) -> Vec<Problem> {
@@ -251,11 +237,7 @@ impl Installation {
             }
         };
         let cluster = self.occ.cluster.chars().count();
-        rule(
-            (1..=200).contains(&cluster),
-            "/occ/cluster",
-            "must have 1 to 200 characters",
-        );
+        rule((1..=200).contains(&cluster), "/occ/cluster", "must have 1 to 200 characters");
         rule(
             self.drivers.iam.as_ref().is_none_or(|fixed| fixed.id == "native"),
             "/drivers/iam/id",
@@ -268,38 +250,18 @@ impl Installation {
             "must be database",
         );
         let SecretStoreSelection::Database { key_file } = &self.drivers.secret;
-        rule(
-            key_file.is_absolute(),
-            "/drivers/secret/settings/keyFile",
-            "must be an absolute path",
-        );
-        rule(
-            !self.drivers.harnesses.is_empty(),
-            "/drivers/harnesses",
-            "must name at least one plugin",
-        );
-        let ids: BTreeSet<&str> = self
-            .drivers
-            .harnesses
-            .iter()
-            .map(|harness| harness.plugin.as_str())
-            .collect();
-        rule(
-            ids.len() == self.drivers.harnesses.len(),
-            "/drivers/harnesses",
-            "must not name a plugin twice",
-        );
+        rule(key_file.is_absolute(), "/drivers/secret/settings/keyFile", "must be an absolute path");
+        rule(!self.drivers.harnesses.is_empty(), "/drivers/harnesses", "must name at least one plugin");
+        let ids: BTreeSet<&str> =
+            self.drivers.harnesses.iter().map(|harness| harness.plugin.as_str()).collect();
+        rule(ids.len() == self.drivers.harnesses.len(), "/drivers/harnesses", "must not name a plugin twice");
         for (at, value) in [
             ("/limits/agentsPerNamespace", self.limits.agents_per_namespace),
             ("/limits/revisionsPerAgent", self.limits.revisions_per_agent),
             ("/limits/namespaces", self.limits.namespaces),
             ("/limits/eventsRetentionHours", self.limits.events_retention_hours),
         ] {
-            rule(
-                (1..=100_000).contains(&value),
-                at,
-                "must be a number from 1 to 100000",
-            );
+            rule((1..=100_000).contains(&value), at, "must be a number from 1 to 100000");
         }
         if mode == Mode::Production {
             rule(
@@ -318,10 +280,7 @@ impl Installation {
 }
 
 fn invalid(list: Vec<Problem>) -> Problems {
-    Problems {
-        code: "CONFIGURATION_INVALID",
-        list,
-    }
+    Problems { code: "CONFIGURATION_INVALID", list }
 }
 
 fn empty_object() -> Value {

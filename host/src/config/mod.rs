@@ -28,10 +28,7 @@ pub struct Problem {
 
 impl Problem {
     pub(crate) fn new(at: impl Into<String>, rule: impl Into<String>) -> Self {
-        Self {
-            at: at.into(),
-            rule: rule.into(),
-        }
+        Self { at: at.into(), rule: rule.into() }
     }
 }
 

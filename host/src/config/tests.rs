@@ -1,11 +1,7 @@
 use super::*;
 
 fn variables(pairs: &[(&str, &str)]) -> Environment {
-    Environment::new(
-        pairs
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
-    )
+    Environment::new(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
 const SERVE: [(&str, &str); 6] = [
@@ -45,10 +41,7 @@ fn every_problem_is_reported_at_once_and_without_values() {
         "OCC_AUTH_SECRET",
         "OCC_AUTH_BASE_URL",
     ] {
-        assert!(
-            text.contains(&format!("\n  {name}: ")),
-            "{name} is missing in {text}"
-        );
+        assert!(text.contains(&format!("\n  {name}: ")), "{name} is missing in {text}");
     }
     assert!(
         text.contains("OCC_WORKER_LANE: is unknown; the nearest known name is OCC_WORKER_LANES"),
@@ -62,10 +55,7 @@ fn plain_and_file_form_together_are_refused() {
     let mut pairs = SERVE.to_vec();
     pairs.push(("OCC_AUTH_SECRET_FILE", "/etc/occ/auth"));
     let text = variables(&pairs).serve().unwrap_err().to_string();
-    assert!(
-        text.contains("keep OCC_AUTH_SECRET or OCC_AUTH_SECRET_FILE"),
-        "{text}"
-    );
+    assert!(text.contains("keep OCC_AUTH_SECRET or OCC_AUTH_SECRET_FILE"), "{text}");
 }
 
 #[test]
@@ -73,10 +63,7 @@ fn a_worker_reads_its_bounds() {
     let mut pairs = SERVE.to_vec();
     pairs.push(("OCC_WORKER_MAX_ATTEMPTS", "51"));
     let text = variables(&pairs).worker().unwrap_err().to_string();
-    assert!(
-        text.contains("OCC_WORKER_MAX_ATTEMPTS: must be a whole number from 1 to 50"),
-        "{text}"
-    );
+    assert!(text.contains("OCC_WORKER_MAX_ATTEMPTS: must be a whole number from 1 to 50"), "{text}");
 }
 
 const YAML: &str = "
@@ -92,9 +79,7 @@ fn the_installation_reads_with_defaults() {
     let installation = Installation::parse(YAML, Mode::Development).unwrap();
     assert_eq!(installation.drivers.compute.plugin, "compute-local");
     assert_eq!(installation.limits, Limits::default());
-    let text = Installation::parse(YAML, Mode::Production)
-        .unwrap_err()
-        .to_string();
+    let text = Installation::parse(YAML, Mode::Production).unwrap_err().to_string();
     assert!(text.contains("/drivers/compute/plugin"), "{text}");
 }
 
@@ -107,14 +92,9 @@ fn what_is_not_plain_yaml_is_refused() {
         ("tag", YAML.replace("dev }", "!!str dev }")),
         ("unknown key", format!("{YAML}\nruntime: {{}}\n")),
         ("credential", YAML.replace("cluster: dev", "cluster: sk-canary")),
-        (
-            "credential key",
-            YAML.replace("commands: {}", "commands: {}, apiKey: canary"),
-        ),
+        ("credential key", YAML.replace("commands: {}", "commands: {}, apiKey: canary")),
     ] {
-        let error = Installation::parse(&text, Mode::Development)
-            .unwrap_err()
-            .to_string();
+        let error = Installation::parse(&text, Mode::Development).unwrap_err().to_string();
         assert!(!error.contains("canary"), "{name}: {error}");
     }
 }

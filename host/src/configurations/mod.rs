@@ -21,9 +21,7 @@ use crate::iam::Scope;
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn get(conn: &mut PgConnection, scope: &Scope, id: &ConfigurationId) -> Result<Configuration> {
-    store::configuration_get(conn, scope, id)
-        .await?
-        .ok_or_else(Error::not_found)
+    store::configuration_get(conn, scope, id).await?.ok_or_else(Error::not_found)
 }
 
 /// Keeps a Configuration from being edited or deleted until the transaction ends; answers its
@@ -32,7 +30,5 @@ pub async fn get(conn: &mut PgConnection, scope: &Scope, id: &ConfigurationId) -
 /// # Errors
 /// `NOT_FOUND`.
 pub async fn lock_shared(tx: &mut PgConnection, scope: &Scope, id: &ConfigurationId) -> Result<u64> {
-    store::generation_lock_shared(tx, scope, id)
-        .await?
-        .ok_or_else(Error::not_found)
+    store::generation_lock_shared(tx, scope, id).await?.ok_or_else(Error::not_found)
 }

@@ -79,12 +79,7 @@ pub fn bindings_wire(
         source: crate::secrets::reference(namespace, id),
         delivery: Some(types::Delivery::Env),
     };
-    (!bindings.is_empty()).then(|| {
-        bindings
-            .iter()
-            .map(|(name, id)| (name.clone(), wire(id)))
-            .collect()
-    })
+    (!bindings.is_empty()).then(|| bindings.iter().map(|(name, id)| (name.clone(), wire(id))).collect())
 }
 
 /// Reads bindings of a body: every Secret must be of the path's Namespace.
@@ -96,19 +91,13 @@ pub(super) fn bindings_of(
         .iter()
         .filter(|(_, binding)| binding.source.namespace_id != *namespace)
         .map(|(name, _)| {
-            FieldError::new(
-                format!("/secretBindings/{name}/source/namespaceId"),
-                FieldCode::InvalidValue,
-            )
+            FieldError::new(format!("/secretBindings/{name}/source/namespaceId"), FieldCode::InvalidValue)
         })
         .collect();
     if !foreign.is_empty() {
         return Err(foreign);
     }
-    Ok(bindings
-        .iter()
-        .map(|(name, binding)| (name.clone(), binding.source.id.clone()))
-        .collect())
+    Ok(bindings.iter().map(|(name, binding)| (name.clone(), binding.source.id.clone())).collect())
 }
 
 /// What is wrong with a document beyond its JSON: rules of `occ_api::document`, and its size.

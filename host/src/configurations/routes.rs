@@ -71,30 +71,15 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
 /// `GET /namespaces/{namespaceId}/configurations`
 pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let namespace = rq.namespace()?;
-    let scope = app
-        .iam
-        .require(&app, &rq.caller, &Access::namespace(Action::Read, &namespace))
-        .await?;
-    let visible = app
-        .iam
-        .visible(
-            &app,
-            &rq.caller,
-            Action::Read,
-            Kind::Configuration,
-            Some(&namespace),
-        )
-        .await?;
+    let scope = app.iam.require(&app, &rq.caller, &Access::namespace(Action::Read, &namespace)).await?;
+    let visible =
+        app.iam.visible(&app, &rq.caller, Action::Read, Kind::Configuration, Some(&namespace)).await?;
     let page = rq.page()?;
     let mut conn = app.db.acquire().await?;
     namespaces::get(&mut conn, &namespace).await?;
     let after = (page.after_time()?, page.after_id());
     let rows = store::configuration_page(&mut conn, &scope, &visible, after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.id.to_string()),
-        |row| row.to_wire(),
-    )
+    page.reply(rows, |row| (sort_time(row.created_at), row.id.to_string()), |row| row.to_wire())
 }
 
 /// `GET /namespaces/{namespaceId}/configurations/{configurationId}`
@@ -112,24 +97,16 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     let (namespace, id) = (rq.namespace()?, rq.path::<ConfigurationId>("configurationId")?);
     let body: ConfigurationUpdate = rq.body()?;
     demand_valid(&body.values)?;
-    let sent = body
-        .secret_bindings
-        .map(|sent| bindings(&namespace, &sent))
-        .transpose()?;
+    let sent = body.secret_bindings.map(|sent| bindings(&namespace, &sent)).transpose()?;
     let mut needs = vec![Access::item(Action::Update, Kind::Configuration, &namespace, &id)];
     needs.extend(operate(&namespace, sent.iter().flat_map(BTreeMap::values)));
     app.iam.require_all(&app, &rq.caller, &needs).await?;
 
     let mut tx = db::begin(&app.db).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    let mut found = store::configuration_lock(&mut tx, &scope, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let mut found = store::configuration_lock(&mut tx, &scope, &id).await?.ok_or_else(Error::not_found)?;
     // Bindings that the edit merely keeps are used by its result all the same.
-    needs.extend(operate(
-        &namespace,
-        found.secret_bindings.values().filter(|_| sent.is_none()),
-    ));
+    needs.extend(operate(&namespace, found.secret_bindings.values().filter(|_| sent.is_none())));
     app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
     rq.check_version(found.generation)?;
     if let Some(sent) = sent {
@@ -140,15 +117,9 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     }
     found.generation = store::document_set(&mut tx, &scope, &id, &body.values, app.clock.now()).await?;
     found.document = body.values;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.configurations.update",
-        resource(&namespace, &id),
-    )
-    .details(&Edited {
-        generation: found.generation,
-    })?;
+    let event =
+        Event::mutation(&rq.caller, &scope, "openclaw.configurations.update", resource(&namespace, &id))
+            .details(&Edited { generation: found.generation })?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::ok(&found.to_wire())?.etag(found.generation))
@@ -161,24 +132,16 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     app.iam.require_all(&app, &rq.caller, &needs).await?;
     let mut tx = db::begin(&app.db).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    let found = store::configuration_lock(&mut tx, &scope, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let found = store::configuration_lock(&mut tx, &scope, &id).await?.ok_or_else(Error::not_found)?;
     rq.check_version(found.generation)?;
     if let Some(agent) = store::referencing_agent(&mut tx, &scope, &id).await? {
-        return Err(Error::conflict(format!(
-            "The Configuration is used by Agent {agent}."
-        )));
+        return Err(Error::conflict(format!("The Configuration is used by Agent {agent}.")));
     }
     let removed = iam::exact_bindings_delete(&mut tx, Kind::Configuration, id.as_str()).await?;
     store::configuration_delete(&mut tx, &scope, &id).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.configurations.delete",
-        resource(&namespace, &id),
-    )
-    .details(&Removed { binding_ids: removed })?;
+    let event =
+        Event::mutation(&rq.caller, &scope, "openclaw.configurations.delete", resource(&namespace, &id))
+            .details(&Removed { binding_ids: removed })?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::no_content())
@@ -186,11 +149,7 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
 
 fn demand_valid(values: &serde_json::Value) -> Result<()> {
     let faults = model::document_faults(values);
-    if faults.is_empty() {
-        Ok(())
-    } else {
-        Err(Error::invalid(faults))
-    }
+    if faults.is_empty() { Ok(()) } else { Err(Error::invalid(faults)) }
 }
 
 fn bindings(
@@ -205,9 +164,7 @@ fn operate<'a>(
     ids: impl Iterator<Item = &'a SecretId>,
 ) -> impl Iterator<Item = Access> {
     let distinct: BTreeSet<&SecretId> = ids.collect();
-    distinct
-        .into_iter()
-        .map(move |id| Access::item(Action::Operate, Kind::Secret, namespace, id))
+    distinct.into_iter().map(move |id| Access::item(Action::Operate, Kind::Secret, namespace, id))
 }
 
 fn resource(namespace: &NamespaceId, id: &ConfigurationId) -> Resource {

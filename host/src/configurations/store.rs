@@ -63,10 +63,7 @@ pub(super) async fn bindings_insert(
     bindings: &BTreeMap<String, SecretId>,
 ) -> Result<()> {
     let names: Vec<String> = bindings.keys().cloned().collect();
-    let secrets: Vec<String> = bindings
-        .values()
-        .map(|secret| secret.as_str().to_owned())
-        .collect();
+    let secrets: Vec<String> = bindings.values().map(|secret| secret.as_str().to_owned()).collect();
     sqlx::query!(
         "insert into occ.configuration_secret_bindings (namespace_id, configuration_id, env_name, secret_id)
          select $1, $2, bound.env_name, bound.secret_id from unnest($3::text[], $4::text[]) as bound (env_name, secret_id)",
@@ -167,9 +164,7 @@ async fn bindings_get(
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter()
-        .map(|row| Ok((row.env_name, db::id(&row.secret_id)?)))
-        .collect()
+    rows.into_iter().map(|row| Ok((row.env_name, db::id(&row.secret_id)?))).collect()
 }
 
 /// Configurations that the caller may read, oldest first, without their documents.

@@ -13,12 +13,8 @@ use crate::error::{Error, Result};
 /// # Errors
 /// `INTERNAL_ERROR` when the text is no such id.
 pub fn id<T: FromStr>(text: &str) -> Result<T> {
-    text.parse().map_err(|_| {
-        Error::internal(format!(
-            "a stored id cannot be read as {}",
-            std::any::type_name::<T>()
-        ))
-    })
+    text.parse()
+        .map_err(|_| Error::internal(format!("a stored id cannot be read as {}", std::any::type_name::<T>())))
 }
 
 /// A typed id out of a column that may be null.
@@ -51,10 +47,7 @@ pub fn bigint(number: u64) -> Result<i64> {
 /// `INTERNAL_ERROR` for a word that the enumeration does not have.
 pub fn word<T: DeserializeOwned>(text: &str) -> Result<T> {
     serde_json::from_value(Value::String(text.to_owned())).map_err(|_| {
-        Error::internal(format!(
-            "a stored word cannot be read as {}",
-            std::any::type_name::<T>()
-        ))
+        Error::internal(format!("a stored word cannot be read as {}", std::any::type_name::<T>()))
     })
 }
 

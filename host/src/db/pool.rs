@@ -67,12 +67,7 @@ impl std::fmt::Debug for PoolConfig {
 /// `PERSISTENCE_UNAVAILABLE` when the server does not answer.
 pub async fn connect(config: &PoolConfig) -> Result<PgPool, Error> {
     let options = PgConnectOptions::from_str(&config.url)
-        .map_err(|_| {
-            Error::startup(
-                "DATABASE_CONFIGURATION_INVALID",
-                "The database URL cannot be read.",
-            )
-        })?
+        .map_err(|_| Error::startup("DATABASE_CONFIGURATION_INVALID", "The database URL cannot be read."))?
         .application_name(&format!("occ-{}/{}", config.role.name(), std::process::id()))
         .log_statements(tracing::log::LevelFilter::Trace);
     PgPoolOptions::new()

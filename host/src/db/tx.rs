@@ -17,9 +17,7 @@ pub struct Tx {
 /// # Errors
 /// `DEPENDENCY_UNAVAILABLE` when no connection is to be had.
 pub async fn begin(pool: &PgPool) -> Result<Tx, Error> {
-    Ok(Tx {
-        inner: pool.begin().await?,
-    })
+    Ok(Tx { inner: pool.begin().await? })
 }
 
 impl Tx {
@@ -28,13 +26,10 @@ impl Tx {
     /// # Errors
     /// What a deferred constraint says, else `DEPENDENCY_UNAVAILABLE` with the outcome unknown.
     pub async fn commit(self) -> Result<(), Error> {
-        self.inner
-            .commit()
-            .await
-            .map_err(|error| match error.as_database_error() {
-                Some(_) => Error::from(error),
-                None => Error::commit_unknown().caused_by(error),
-            })
+        self.inner.commit().await.map_err(|error| match error.as_database_error() {
+            Some(_) => Error::from(error),
+            None => Error::commit_unknown().caused_by(error),
+        })
     }
 
     /// Rolls back now rather than at drop.

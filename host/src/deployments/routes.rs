@@ -17,20 +17,15 @@ const WAIT_STEP: Duration = Duration::from_secs(1);
 
 /// `GET /namespaces/{namespaceId}/agents/{agentId}/deployments/{deploymentId}`
 pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
-    let (namespace, agent, id) = (
-        rq.namespace()?,
-        rq.agent()?,
-        rq.path::<RevisionId>("deploymentId")?,
-    );
+    let (namespace, agent, id) = (rq.namespace()?, rq.agent()?, rq.path::<RevisionId>("deploymentId")?);
     let needs = [Access::item(Action::Read, Kind::AgentRevision, &namespace, &id)];
     app.iam.require_all(&app, &rq.caller, &needs).await?;
     let deadline = Instant::now() + rq.wait().unwrap_or_default();
     loop {
         let mut tx = db::begin(&app.db).await?;
         let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-        let deployment = store::deployment_get(&mut tx, &scope, &agent, &id)
-            .await?
-            .ok_or_else(Error::not_found)?;
+        let deployment =
+            store::deployment_get(&mut tx, &scope, &agent, &id).await?.ok_or_else(Error::not_found)?;
         tx.rollback().await?;
         let left = deadline.saturating_duration_since(Instant::now());
         if deployment.is_settled() || left.is_zero() || app.shutdown.begun() {

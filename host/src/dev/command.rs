@@ -123,20 +123,14 @@ impl Command {
             ports: folder.ports()?,
             postgres: Postgres::find(&folder, &path)?,
             folder,
-            bundles: bundles
-                .iter()
-                .map(std::path::absolute)
-                .collect::<Result<_, _>>()?,
+            bundles: bundles.iter().map(std::path::absolute).collect::<Result<_, _>>()?,
             path,
             ids: Ids::system(),
         };
         if matches!(self.action, Some(Action::Env)) {
             return session.print_worker_environment();
         }
-        let key = variables
-            .get("OPENAI_API_KEY")
-            .filter(|key| !key.trim().is_empty())
-            .cloned();
+        let key = variables.get("OPENAI_API_KEY").filter(|key| !key.trim().is_empty()).cloned();
         self.up(&session, key).await
     }
 
@@ -191,10 +185,7 @@ impl Command {
 
     async fn end(&self, folder: &Folder, path: &str) -> Result<ExitCode> {
         if !folder.root().is_dir() {
-            say(&format!(
-                "nothing runs: {} does not exist",
-                folder.root().display()
-            ));
+            say(&format!("nothing runs: {} does not exist", folder.root().display()));
             return Ok(ExitCode::SUCCESS);
         }
         host::stop(folder).await?;
@@ -236,19 +227,9 @@ impl Session {
     /// PostgreSQL up, schema current, Installation there, keys on disk.
     async fn prepare_database(&self) -> Result<()> {
         self.postgres.start()?;
-        say(&format!(
-            "postgres     socket in {}",
-            self.folder.postgres().display()
-        ));
-        let migrated = Box::pin(migrate::run(&MigrateConfig::new(
-            self.postgres.url("occ_migrator"),
-        )))
-        .await?;
-        say(&format!(
-            "schema       version {} ({} files applied)",
-            migrated.version,
-            migrated.applied.len()
-        ));
+        say(&format!("postgres     socket in {}", self.folder.postgres().display()));
+        let migrated = Box::pin(migrate::run(&MigrateConfig::new(self.postgres.url("occ_migrator")))).await?;
+        say(&format!("schema       version {} ({} files applied)", migrated.version, migrated.applied.len()));
         Folder::random_file(&self.folder.secret_key(), &self.ids)?;
         let auth_secret = Folder::random_file(&self.folder.auth_secret(), &self.ids)?;
         self.folder.create_bootstrap()?;
@@ -320,10 +301,7 @@ impl Session {
     }
 
     async fn wait_ready(&self) -> Result<()> {
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(2))
-            .build()?;
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(2)).build()?;
         let begun = Instant::now();
         loop {
             let answer = client.get(format!("{}/readyz", self.origin())).send().await;
@@ -367,16 +345,9 @@ fn copy_new(from: &Path, to: &Path) -> Result<()> {
         bail!("--key-output: must be an absolute path");
     }
     let bytes = std::fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
-    let mut file = std::fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(to)
-        .with_context(|| {
-            format!(
-                "--key-output: {} must be a new file in an existing folder",
-                to.display()
-            )
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(to).with_context(|| {
+            format!("--key-output: {} must be a new file in an existing folder", to.display())
         })?;
     file.write_all(&bytes)?;
     file.sync_all()?;

@@ -48,16 +48,8 @@ impl Demo {
             .with_context(|| format!("cannot read {}", key_file.display()))?;
         let document: Value = serde_json::from_str(&text)?;
         let key = text_at(&document, "/data/key")?;
-        let client = Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(WAIT_SECS + 10))
-            .build()?;
-        let mut demo = Self {
-            client,
-            origin: origin.to_owned(),
-            key,
-            namespace: String::new(),
-        };
+        let client = Client::builder().no_proxy().timeout(Duration::from_secs(WAIT_SECS + 10)).build()?;
+        let mut demo = Self { client, origin: origin.to_owned(), key, namespace: String::new() };
         let namespaces = demo.get("/namespaces").await?;
         let default = find(&namespaces, "default").context("the Namespace `default` is missing")?;
         demo.namespace = text_at(&default, "/id")?;
@@ -75,10 +67,7 @@ impl Demo {
         let namespace = self.get(&path).await?;
         match namespace.pointer("/status").and_then(Value::as_str) {
             Some("ready") => Ok(()),
-            status => bail!(
-                "the Namespace `default` is {}: occ work list",
-                status.unwrap_or("unreadable")
-            ),
+            status => bail!("the Namespace `default` is {}: occ work list", status.unwrap_or("unreadable")),
         }
     }
 
@@ -95,17 +84,10 @@ impl Demo {
             say(&format!("demo         {agent_id} is deployed already"));
             return Ok(agent_id);
         }
-        let revision = self
-            .send(
-                Method::POST,
-                &self.path(&format!("/agents/{agent_id}/deploy")),
-                None,
-            )
-            .await?;
+        let revision =
+            self.send(Method::POST, &self.path(&format!("/agents/{agent_id}/deploy")), None).await?;
         let revision_id = text_at(&revision, "/id")?;
-        say(&format!(
-            "demo         deploying {revision_id}; OpenClaw takes 10 to 30 seconds to start"
-        ));
+        say(&format!("demo         deploying {revision_id}; OpenClaw takes 10 to 30 seconds to start"));
         self.wait(&agent_id, &revision_id).await?;
         Ok(agent_id)
     }
@@ -132,12 +114,8 @@ impl Demo {
         let secret = match find(&self.get(&self.path("/secrets")).await?, SECRET) {
             Some(secret) => secret,
             None => {
-                self.send(
-                    Method::POST,
-                    &self.path("/secrets"),
-                    Some(json!({"name": SECRET, "value": value})),
-                )
-                .await?
+                self.send(Method::POST, &self.path("/secrets"), Some(json!({"name": SECRET, "value": value})))
+                    .await?
             }
         };
         let configuration = self
@@ -147,22 +125,15 @@ impl Demo {
                 Some(json!({"kind": "agent", "values": document})),
             )
             .await?;
-        let source = secret
-            .pointer("/ref")
-            .cloned()
-            .context("the Secret has no reference")?;
+        let source = secret.pointer("/ref").cloned().context("the Secret has no reference")?;
         let agent = json!({
             "name": NAME,
             "configurationId": text_at(&configuration, "/id")?,
             "harnessAuth": {"method": "api_key", "source": source},
         });
-        let agent = self
-            .send(Method::POST, &self.path("/agents"), Some(agent))
-            .await?;
+        let agent = self.send(Method::POST, &self.path("/agents"), Some(agent)).await?;
         let role = json!({"name": "demo: use of its model key", "permissions": [{"action": "operate", "resourceKind": "secret"}]});
-        let role = self
-            .send(Method::POST, &self.path("/iam/roles"), Some(role))
-            .await?;
+        let role = self.send(Method::POST, &self.path("/iam/roles"), Some(role)).await?;
         let binding = json!({
             "subjectKind": "identity",
             "subjectId": text_at(&agent, "/servicePrincipalId")?,
@@ -170,25 +141,20 @@ impl Demo {
             "resourceKind": "secret",
             "resourceId": text_at(&secret, "/id")?,
         });
-        self.send(Method::POST, &self.path("/iam/access-bindings"), Some(binding))
-            .await?;
+        self.send(Method::POST, &self.path("/iam/access-bindings"), Some(binding)).await?;
         Ok(agent)
     }
 
     async fn wait(&self, agent: &str, revision: &str) -> Result<()> {
-        let path = self.path(&format!(
-            "/agents/{agent}/deployments/{revision}?wait={WAIT_SECS}"
-        ));
+        let path = self.path(&format!("/agents/{agent}/deployments/{revision}?wait={WAIT_SECS}"));
         let rounds = PATIENCE.as_secs().div_ceil(WAIT_SECS);
         for _ in 0..rounds {
             let deployment = self.get(&path).await?;
             match deployment.pointer("/status").and_then(Value::as_str) {
                 Some("succeeded") => return Ok(()),
                 Some("failed") => {
-                    let code = deployment
-                        .pointer("/error/code")
-                        .and_then(Value::as_str)
-                        .unwrap_or("without a code");
+                    let code =
+                        deployment.pointer("/error/code").and_then(Value::as_str).unwrap_or("without a code");
                     bail!(
                         "the demo agent did not start: {code}. Look at it: occ agent logs {agent} --source gateway"
                     );
@@ -218,21 +184,12 @@ impl Demo {
         if let Some(body) = body {
             request = request.json(&body);
         }
-        let response = request
-            .send()
-            .await
-            .with_context(|| format!("{method} {path} got no answer"))?;
+        let response = request.send().await.with_context(|| format!("{method} {path} got no answer"))?;
         let status = response.status();
-        let mut answer: Value = if status == StatusCode::NO_CONTENT {
-            Value::Null
-        } else {
-            response.json().await?
-        };
+        let mut answer: Value =
+            if status == StatusCode::NO_CONTENT { Value::Null } else { response.json().await? };
         if !status.is_success() {
-            let message = answer
-                .pointer("/error/message")
-                .and_then(Value::as_str)
-                .unwrap_or("no message");
+            let message = answer.pointer("/error/message").and_then(Value::as_str).unwrap_or("no message");
             bail!("{method} {path}: {status}: {message}");
         }
         Ok(answer.get_mut("data").map(Value::take).unwrap_or_default())
@@ -240,10 +197,7 @@ impl Demo {
 }
 
 fn find(list: &Value, name: &str) -> Option<Value> {
-    list.as_array()?
-        .iter()
-        .find(|item| item.pointer("/name").and_then(Value::as_str) == Some(name))
-        .cloned()
+    list.as_array()?.iter().find(|item| item.pointer("/name").and_then(Value::as_str) == Some(name)).cloned()
 }
 
 fn text_at(value: &Value, pointer: &str) -> Result<String> {

@@ -69,26 +69,16 @@ async fn responses(headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let empty = json!({"type": "output_text", "text": "", "annotations": []});
     let frames = [
         ("response.created", json!({"response": begun})),
-        (
-            "response.output_item.added",
-            json!({"output_index": 0, "item": opened}),
-        ),
+        ("response.output_item.added", json!({"output_index": 0, "item": opened})),
         ("response.content_part.added", with(&place, "part", empty)),
         ("response.output_text.delta", with(&place, "delta", json!(text))),
         ("response.output_text.done", with(&place, "text", json!(text))),
         ("response.content_part.done", with(&place, "part", part)),
-        (
-            "response.output_item.done",
-            json!({"output_index": 0, "item": item}),
-        ),
+        ("response.output_item.done", json!({"output_index": 0, "item": item})),
         ("response.completed", json!({"response": whole})),
     ];
     let events = frames.into_iter().enumerate().map(|(number, (kind, data))| {
-        let data = with(
-            &with(&data, "type", json!(kind)),
-            "sequence_number",
-            json!(number),
-        );
+        let data = with(&with(&data, "type", json!(kind)), "sequence_number", json!(number));
         format!("event: {kind}\ndata: {data}\n\n")
     });
     event_stream(events.collect())
@@ -98,22 +88,14 @@ async fn chat(headers: HeaderMap, Json(body): Json<Value>) -> Response {
     if !has_key(&headers) {
         return no_key();
     }
-    let messages = body
-        .get("messages")
-        .and_then(Value::as_array)
-        .cloned()
-        .unwrap_or_default();
+    let messages = body.get("messages").and_then(Value::as_array).cloned().unwrap_or_default();
     let text = reply(&messages);
     let usage = json!({"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2});
     let base = json!({"id": "chat_echo", "created": CREATED, "model": MODEL});
     if !wants_stream(&body) {
         let choice =
             json!({"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"});
-        let whole = with(
-            &with(&base, "object", json!("chat.completion")),
-            "choices",
-            json!([choice]),
-        );
+        let whole = with(&with(&base, "object", json!("chat.completion")), "choices", json!([choice]));
         return Json(with(&whole, "usage", usage)).into_response();
     }
     let chunk = with(&base, "object", json!("chat.completion.chunk"));
@@ -121,10 +103,7 @@ async fn chat(headers: HeaderMap, Json(body): Json<Value>) -> Response {
     let last = json!({"index": 0, "delta": {}, "finish_reason": "stop"});
     event_stream(vec![
         format!("data: {}\n\n", with(&chunk, "choices", json!([first]))),
-        format!(
-            "data: {}\n\n",
-            with(&with(&chunk, "choices", json!([last])), "usage", usage)
-        ),
+        format!("data: {}\n\n", with(&with(&chunk, "choices", json!([last])), "usage", usage)),
         "data: [DONE]\n\n".to_owned(),
     ])
 }
@@ -137,9 +116,7 @@ fn reply(messages: &[Value]) -> String {
         .map(content)
         .collect();
     let said = said.join("\n");
-    let word = said
-        .rsplit_once(INSTRUCTION)
-        .and_then(|(_, rest)| rest.split_whitespace().next());
+    let word = said.rsplit_once(INSTRUCTION).and_then(|(_, rest)| rest.split_whitespace().next());
     match word {
         Some(word) => word.to_owned(),
         None => {
@@ -154,10 +131,7 @@ fn content(message: &Value) -> String {
     match message.get("content") {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => {
-            let texts: Vec<&str> = parts
-                .iter()
-                .filter_map(|part| part.get("text")?.as_str())
-                .collect();
+            let texts: Vec<&str> = parts.iter().filter_map(|part| part.get("text")?.as_str()).collect();
             texts.join("\n")
         }
         _ => String::new(),
@@ -169,12 +143,8 @@ fn wants_stream(body: &Value) -> bool {
 }
 
 fn has_key(headers: &HeaderMap) -> bool {
-    let bearer = headers
-        .get(header::AUTHORIZATION)
-        .and_then(|value| value.to_str().ok());
-    bearer
-        .and_then(|value| value.strip_prefix("Bearer "))
-        .is_some_and(|key| !key.trim().is_empty())
+    let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    bearer.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|key| !key.trim().is_empty())
 }
 
 fn no_key() -> Response {
@@ -192,9 +162,7 @@ fn with(object: &Value, key: &str, value: Value) -> Value {
 }
 
 fn event_stream(frames: Vec<String>) -> Response {
-    let frames = frames
-        .into_iter()
-        .map(|frame| Ok::<Bytes, Infallible>(Bytes::from(frame)));
+    let frames = frames.into_iter().map(|frame| Ok::<Bytes, Infallible>(Bytes::from(frame)));
     let body = Body::from_stream(stream::iter(frames.map(|frame| frame.map_err(BoxError::from))));
     ([(header::CONTENT_TYPE, "text/event-stream")], body).into_response()
 }
@@ -211,9 +179,6 @@ mod tests {
             json!({"role": "user", "content": [{"type": "input_text", "text": "Reply exactly: N2 please"}]}),
         ];
         assert_eq!(reply(&messages), "N2");
-        assert_eq!(
-            reply(&[json!({"role": "user", "content": "hello"})]),
-            "echo: hello"
-        );
+        assert_eq!(reply(&[json!({"role": "user", "content": "hello"})]), "echo: hello");
     }
 }

@@ -20,11 +20,7 @@ const WITHHELD: [&str; 2] = ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"];
 
 /// Replaces this process by the command.
 pub(super) async fn exec(folder: &Folder, agent: &str, command: &[String], path: &str) -> Result<ExitCode> {
-    let agent = if agent.starts_with("agt_") {
-        agent.to_owned()
-    } else {
-        by_name(folder, agent).await?
-    };
+    let agent = if agent.starts_with("agt_") { agent.to_owned() } else { by_name(folder, agent).await? };
     let pid = process_of(folder, &agent)?;
     let environ = std::fs::read(format!("/proc/{pid}/environ"))
         .with_context(|| format!("cannot read the environment of process {pid}"))?;
@@ -38,10 +34,7 @@ pub(super) async fn exec(folder: &Folder, agent: &str, command: &[String], path:
         run.env_remove(name);
     }
     for (name, value) in pairs(&environ) {
-        run.env(
-            std::ffi::OsStr::from_bytes(name),
-            std::ffi::OsStr::from_bytes(value),
-        );
+        run.env(std::ffi::OsStr::from_bytes(name), std::ffi::OsStr::from_bytes(value));
     }
     // `node` on the path may be older than OpenClaw needs; the agent's own one comes first.
     if let Some(bin) = node_of(pid) {
@@ -61,10 +54,7 @@ fn pairs(environ: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
 
 /// Folder of the program that a process runs.
 fn node_of(pid: i32) -> Option<PathBuf> {
-    std::fs::read_link(format!("/proc/{pid}/exe"))
-        .ok()?
-        .parent()
-        .map(Path::to_owned)
+    std::fs::read_link(format!("/proc/{pid}/exe")).ok()?.parent().map(Path::to_owned)
 }
 
 /// The agent's running process.
@@ -78,11 +68,7 @@ fn process_of(folder: &Folder, agent: &str) -> Result<i32> {
     let record: Value =
         serde_json::from_slice(&text).with_context(|| format!("{} cannot be read", file.display()))?;
     let process = record.pointer("/launch/process");
-    let number = |name: &str| {
-        process
-            .and_then(|process| process.get(name))
-            .and_then(Value::as_u64)
-    };
+    let number = |name: &str| process.and_then(|process| process.get(name)).and_then(Value::as_u64);
     let pid = number("pid").and_then(|pid| i32::try_from(pid).ok());
     match (pid, number("startTicks")) {
         (Some(pid), Some(ticks)) if start_ticks(pid) == Some(ticks) => Ok(pid),
@@ -92,10 +78,7 @@ fn process_of(folder: &Folder, agent: &str) -> Result<i32> {
 
 async fn by_name(folder: &Folder, name: &str) -> Result<String> {
     let origin = format!("http://127.0.0.1:{}", folder.ports()?.api);
-    Demo::connect(&origin, &folder.admin_key())
-        .await?
-        .agent_named(name)
-        .await
+    Demo::connect(&origin, &folder.admin_key()).await?.agent_named(name).await
 }
 
 #[cfg(test)]
@@ -106,12 +89,6 @@ mod tests {
     fn only_the_runtimes_own_variables_are_handed_on() {
         let environ = b"OPENAI_API_KEY=canary\0HOME=/h\0OPENCLAW_GATEWAY_PASSWORD=p=q\0PATH=/bin\0";
         let found: Vec<(&[u8], &[u8])> = pairs(environ).collect();
-        assert_eq!(
-            found,
-            [
-                (&b"HOME"[..], &b"/h"[..]),
-                (&b"OPENCLAW_GATEWAY_PASSWORD"[..], &b"p=q"[..])
-            ]
-        );
+        assert_eq!(found, [(&b"HOME"[..], &b"/h"[..]), (&b"OPENCLAW_GATEWAY_PASSWORD"[..], &b"p=q"[..])]);
     }
 }

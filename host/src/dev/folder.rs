@@ -74,11 +74,7 @@ impl Folder {
     /// Makes what is missing. As root the folder can be traversed, since PostgreSQL runs as
     /// another account; everything private lies in folders of mode 0700.
     pub(super) fn create(&self) -> Result<()> {
-        let mode = if nix::unistd::geteuid().is_root() {
-            0o711
-        } else {
-            0o700
-        };
+        let mode = if nix::unistd::geteuid().is_root() { 0o711 } else { 0o700 };
         fs::DirBuilder::new()
             .recursive(true)
             .mode(mode)
@@ -86,10 +82,7 @@ impl Folder {
             .with_context(|| format!("cannot make {}", self.root.display()))?;
         fs::set_permissions(&self.root, Permissions::from_mode(mode))?;
         for private in [self.logs(), self.processes(), self.aot()] {
-            fs::DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(&private)?;
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&private)?;
         }
         Ok(())
     }
@@ -145,10 +138,7 @@ impl Folder {
 
     /// Makes the folder that bootstrap writes into.
     pub(super) fn create_bootstrap(&self) -> Result<()> {
-        fs::DirBuilder::new()
-            .recursive(true)
-            .mode(0o700)
-            .create(self.bootstrap())?;
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(self.bootstrap())?;
         Ok(())
     }
 
@@ -163,10 +153,7 @@ impl Folder {
 
     /// Remembers them for `dev env`.
     pub(super) fn set_bundles(&self, bundles: &[PathBuf]) -> Result<()> {
-        write_private(
-            &self.root.join("bundles.json"),
-            serde_json::to_string(bundles)?.as_bytes(),
-        )
+        write_private(&self.root.join("bundles.json"), serde_json::to_string(bundles)?.as_bytes())
     }
 
     pub(super) fn logs(&self) -> PathBuf {
@@ -194,12 +181,7 @@ impl Folder {
         let api = free_port(7480)?;
         let metrics = free_port(api.max(7480) + 1)?;
         let echo = free_port(metrics + 1)?;
-        let ports = Ports {
-            api,
-            metrics,
-            echo,
-            worker: free_port(echo + 1)?,
-        };
+        let ports = Ports { api, metrics, echo, worker: free_port(echo + 1)? };
         write_private(&file, serde_json::to_string(&ports)?.as_bytes())?;
         Ok(ports)
     }
@@ -228,11 +210,7 @@ impl Folder {
         match fs::read_to_string(file) {
             Ok(text) => Ok(text.trim_end().to_owned()),
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                let text: String = ids
-                    .bytes::<32>()
-                    .iter()
-                    .map(|byte| format!("{byte:02x}"))
-                    .collect();
+                let text: String = ids.bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect();
                 write_private(file, format!("{text}\n").as_bytes())?;
                 Ok(text)
             }
@@ -249,12 +227,7 @@ impl Folder {
 pub(super) fn write_private(file: &Path, bytes: &[u8]) -> Result<()> {
     let staged = file.with_extension("new");
     let mut open = fs::OpenOptions::new();
-    let mut out = open
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&staged)?;
+    let mut out = open.write(true).create(true).truncate(true).mode(0o600).open(&staged)?;
     std::io::Write::write_all(&mut out, bytes)?;
     out.sync_all()?;
     fs::rename(&staged, file).with_context(|| format!("cannot write {}", file.display()))
@@ -271,11 +244,10 @@ pub(super) fn start_ticks(pid: i32) -> Option<u64> {
 
 fn read_json<T: for<'de> Deserialize<'de>>(file: &Path) -> Result<Option<T>> {
     match fs::read(file) {
-        Ok(bytes) => {
-            Ok(Some(serde_json::from_slice(&bytes).with_context(|| {
-                format!("{} cannot be read: remove it", file.display())
-            })?))
-        }
+        Ok(bytes) => Ok(Some(
+            serde_json::from_slice(&bytes)
+                .with_context(|| format!("{} cannot be read: remove it", file.display()))?,
+        )),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error).with_context(|| format!("cannot read {}", file.display())),
     }

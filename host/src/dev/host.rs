@@ -45,20 +45,13 @@ pub(super) struct Options {
 pub(super) fn start(options: Options) -> Result<&'static str> {
     let binary = fingerprint(&options)?;
     let before = options.folder.running()?;
-    if before
-        .as_ref()
-        .is_some_and(|running| running.binary == binary && running.worker == options.worker)
-    {
+    if before.as_ref().is_some_and(|running| running.binary == binary && running.worker == options.worker) {
         return Ok("was running");
     }
     if let Some(running) = &before {
         end(running.pid, running.start_ticks)?;
     }
-    let log = OpenOptions::new()
-        .create(true)
-        .append(true)
-        .mode(0o600)
-        .open(options.folder.host_log())?;
+    let log = OpenOptions::new().create(true).append(true).mode(0o600).open(options.folder.host_log())?;
     let mut host = Command::new(&options.program);
     host.args(["dev", "host", "--echo-port", &options.echo_port.to_string()]);
     if !options.worker {
@@ -77,12 +70,7 @@ pub(super) fn start(options: Options) -> Result<&'static str> {
     let child = host.spawn().context("cannot start the host")?;
     let pid = i32::try_from(child.id()).context("the host's process id is out of range")?;
     let start_ticks = start_ticks(pid).context("the host has ended at once")?;
-    options.folder.set_running(&Running {
-        pid,
-        start_ticks,
-        binary,
-        worker: options.worker,
-    })?;
+    options.folder.set_running(&Running { pid, start_ticks, binary, worker: options.worker })?;
     options.folder.set_bundles(&options.bundles)?;
     Ok(if before.is_some() { "restarted" } else { "started" })
 }
@@ -98,9 +86,8 @@ pub(super) async fn run(echo_port: u16, worker: bool) -> Result<ExitCode> {
     let started = serve::development(settings, worker, |shutdown| {
         let token = shutdown.token().clone();
         shutdown.spawn(async move {
-            let served = axum::serve(listener, echo::router())
-                .with_graceful_shutdown(token.cancelled_owned())
-                .await;
+            let served =
+                axum::serve(listener, echo::router()).with_graceful_shutdown(token.cancelled_owned()).await;
             if let Err(error) = served {
                 tracing::warn!(cause = %error, "echo.ended");
             }
@@ -110,11 +97,7 @@ pub(super) async fn run(echo_port: u16, worker: bool) -> Result<ExitCode> {
         Ok(Ended::Cleanly) => Ok(ExitCode::SUCCESS),
         Ok(Ended::Cut) => Ok(ExitCode::from(1)),
         Err(error) => {
-            tracing::error!(
-                code = error.code(),
-                cause = error.internal_text(),
-                "startup-error"
-            );
+            tracing::error!(code = error.code(), cause = error.internal_text(), "startup-error");
             Ok(ExitCode::from(1))
         }
     }
@@ -139,15 +122,9 @@ pub(super) async fn stop_agents(folder: &Folder) -> Result<()> {
 /// The end of the host's log, for a person who wonders why it is gone.
 pub(super) fn last_words(folder: &Folder) -> String {
     let log = std::fs::read(folder.host_log()).unwrap_or_default();
-    let tail = log
-        .get(log.len().saturating_sub(LAST_WORDS_BYTES)..)
-        .unwrap_or_default();
+    let tail = log.get(log.len().saturating_sub(LAST_WORDS_BYTES)..).unwrap_or_default();
     let text = String::from_utf8_lossy(tail).into_owned();
-    let last = text
-        .lines()
-        .rev()
-        .find(|line| !line.trim().is_empty())
-        .unwrap_or("its log is empty");
+    let last = text.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("its log is empty");
     format!("{last}\n  log: {}", folder.host_log().display())
 }
 
@@ -162,10 +139,7 @@ fn end(pid: i32, ticks: u64) -> Result<()> {
         std::thread::sleep(STEP);
     }
     if lives() {
-        say(&format!(
-            "host         process {pid} did not end within {} s and is killed",
-            STOP_MAX.as_secs()
-        ));
+        say(&format!("host         process {pid} did not end within {} s and is killed", STOP_MAX.as_secs()));
         kill(Pid::from_raw(pid), Signal::SIGKILL)?;
     }
     Ok(())
@@ -178,16 +152,8 @@ fn fingerprint(options: &Options) -> Result<String> {
     files.extend(options.bundles.iter().map(|bundle| bundle.join("bundle.json")));
     for file in files {
         if let Ok(metadata) = std::fs::metadata(&file) {
-            let modified = metadata
-                .modified()?
-                .duration_since(std::time::UNIX_EPOCH)
-                .unwrap_or_default();
-            text.push_str(&format!(
-                "{} {} {};",
-                file.display(),
-                metadata.len(),
-                modified.as_nanos()
-            ));
+            let modified = metadata.modified()?.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+            text.push_str(&format!("{} {} {};", file.display(), metadata.len(), modified.as_nanos()));
         }
     }
     for (name, value) in &options.environment {

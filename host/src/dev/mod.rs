@@ -42,10 +42,7 @@ fn print(line: &str) {
 }
 
 /// The environment of the person at the terminal; product processes get only what `dev` gives them.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the environment of an interactive command"
-)]
+#[expect(clippy::disallowed_methods, reason = "the environment of an interactive command")]
 fn variables() -> BTreeMap<String, String> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

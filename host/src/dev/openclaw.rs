@@ -51,9 +51,7 @@ pub(super) fn find(folder: &Folder, given: Option<&Path>, path: &str) -> Result<
     }
     let mut node = find_node(&home, path);
     if (!entry.is_file() || node.is_none()) && installs {
-        let Some(npm) = std::env::split_paths(path)
-            .map(|bin| bin.join("npm"))
-            .find(|npm| npm.is_file())
+        let Some(npm) = std::env::split_paths(path).map(|bin| bin.join("npm")).find(|npm| npm.is_file())
         else {
             return Ok(Found::Missing(format!(
                 "npm is missing, so OpenClaw {OPENCLAW_VERSION} cannot be installed. On Debian: apt-get install -y npm; \
@@ -87,14 +85,7 @@ fn install(npm: &Path, home: &Path, with_node: bool, path: &str) -> Result<()> {
             packages.len()
         ));
         let status = Command::new(npm)
-            .args([
-                "install",
-                "--ignore-scripts",
-                "--no-audit",
-                "--no-fund",
-                "--loglevel=warn",
-                package,
-            ])
+            .args(["install", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=warn", package])
             .env("PATH", format!("{}:{path}", bin.display()))
             .current_dir(home)
             .stdin(Stdio::null())
@@ -119,11 +110,7 @@ fn find_node(home: &Path, path: &str) -> Option<PathBuf> {
 }
 
 fn node_version(node: &Path) -> Option<(u32, u32)> {
-    let output = Command::new(node)
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output()
-        .ok()?;
+    let output = Command::new(node).arg("--version").stdin(Stdio::null()).output().ok()?;
     parse_version(&String::from_utf8(output.stdout).ok()?)
 }
 

@@ -28,21 +28,13 @@ impl Postgres {
     /// # Errors
     /// When they are missing: names the command that installs them.
     pub(super) fn find(folder: &Folder, path: &str) -> Result<Self> {
-        let complete = |bin: &Path| {
-            ["initdb", "pg_ctl", "postgres", "psql"]
-                .iter()
-                .all(|tool| bin.join(tool).is_file())
-        };
+        let complete =
+            |bin: &Path| ["initdb", "pg_ctl", "postgres", "psql"].iter().all(|tool| bin.join(tool).is_file());
         let mut versions: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
             .into_iter()
             .flatten()
             .flatten()
-            .filter_map(|entry| {
-                Some((
-                    entry.file_name().to_str()?.parse().ok()?,
-                    entry.path().join("bin"),
-                ))
-            })
+            .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
             .filter(|(version, bin)| *version >= VERSION_MIN && complete(bin))
             .collect();
         versions.sort();
@@ -53,11 +45,7 @@ impl Postgres {
                  On Debian, as root: apt-get install -y postgresql"
             );
         };
-        Ok(Self {
-            binaries,
-            folder: folder.postgres(),
-            log: folder.logs().join("postgres.log"),
-        })
+        Ok(Self { binaries, folder: folder.postgres(), log: folder.logs().join("postgres.log") })
     }
 
     /// Makes the cluster at first, then starts the server unless it runs.
@@ -87,10 +75,7 @@ impl Postgres {
             .stderr(Stdio::null())
             .status()?;
         if !status.success() {
-            bail!(
-                "PostgreSQL did not start: see {}",
-                self.folder.join("server.log").display()
-            );
+            bail!("PostgreSQL did not start: see {}", self.folder.join("server.log").display());
         }
         self.prepare()
     }
@@ -134,10 +119,7 @@ impl Postgres {
     fn prepare(&self) -> Result<()> {
         let exists = self.psql("postgres", "select 1 from pg_database where datname = 'occ'")?;
         if exists.trim().is_empty() {
-            self.psql(
-                "postgres",
-                "create database occ encoding 'UTF8' template template0",
-            )?;
+            self.psql("postgres", "create database occ encoding 'UTF8' template template0")?;
             self.psql("occ", ROLES)?;
         }
         Ok(())
@@ -145,21 +127,9 @@ impl Postgres {
 
     fn psql(&self, database: &str, statements: &str) -> Result<String> {
         let mut psql = Command::new(self.binaries.join("psql"));
-        psql.args([
-            "-X",
-            "-q",
-            "-A",
-            "-t",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-U",
-            "postgres",
-            "-d",
-            database,
-            "-h",
-        ])
-        .arg(&self.folder)
-        .args([OsStr::new("-c"), OsStr::new(statements)]);
+        psql.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-d", database, "-h"])
+            .arg(&self.folder)
+            .args([OsStr::new("-c"), OsStr::new(statements)]);
         let output = psql.output().context("cannot start psql")?;
         if !output.status.success() {
             bail!("psql refused: {}", String::from_utf8_lossy(&output.stderr).trim());
@@ -181,14 +151,8 @@ impl Postgres {
     }
 
     fn run(&self, command: &mut Command) -> Result<()> {
-        let output = command
-            .stdin(Stdio::null())
-            .output()
-            .context("cannot start a PostgreSQL program")?;
-        fs::write(
-            &self.log,
-            [output.stdout.as_slice(), output.stderr.as_slice()].concat(),
-        )?;
+        let output = command.stdin(Stdio::null()).output().context("cannot start a PostgreSQL program")?;
+        fs::write(&self.log, [output.stdout.as_slice(), output.stderr.as_slice()].concat())?;
         if !output.status.success() {
             bail!("{}", String::from_utf8_lossy(&output.stderr).trim());
         }

@@ -47,23 +47,14 @@ impl HostAuthority {
     #[must_use]
     pub fn new(leases: LeaseBook, secrets: SecretStore) -> (Self, Denials) {
         let (denials, receiver) = mpsc::channel(DENIALS_MAX);
-        (
-            Self {
-                leases,
-                secrets,
-                denials,
-            },
-            receiver,
-        )
+        (Self { leases, secrets, denials }, receiver)
     }
 
     async fn value(&self, call: &CallContext, secret: &SecretRef) -> Result<SecretValue, AuthorityError> {
         let namespace = parse::<NamespaceId>(call.tenant.as_deref())?;
         let found = match secret {
             SecretRef::Secret(id) => {
-                self.secrets
-                    .secret_value(&namespace, &parse::<SecretId>(Some(id))?)
-                    .await
+                self.secrets.secret_value(&namespace, &parse::<SecretId>(Some(id))?).await
             }
             SecretRef::Generated(name) => {
                 let agent = parse::<AgentId>(call.agent.as_deref())?;
@@ -83,8 +74,7 @@ impl HostAuthority {
 }
 
 fn parse<T: std::str::FromStr>(text: Option<&str>) -> Result<T, AuthorityError> {
-    text.and_then(|text| text.parse().ok())
-        .ok_or(AuthorityError::Missing)
+    text.and_then(|text| text.parse().ok()).ok_or(AuthorityError::Missing)
 }
 
 impl CallAuthority for HostAuthority {
@@ -98,10 +88,7 @@ impl CallAuthority for HostAuthority {
     }
 
     fn fence_floor<'a>(&'a self, call: &'a CallContext) -> BoxFuture<'a, Result<u64, AuthorityError>> {
-        let floor = call
-            .work_key
-            .as_deref()
-            .and_then(|key| self.leases.fence_floor(key, call.epoch));
+        let floor = call.work_key.as_deref().and_then(|key| self.leases.fence_floor(key, call.epoch));
         ready(floor.ok_or(AuthorityError::Missing)).boxed()
     }
 
@@ -133,10 +120,7 @@ impl CallAuthority for HostAuthority {
             code = event.code,
             asked = %event.asked,
         );
-        match self.denials.try_send(Denial {
-            call: call.clone(),
-            event,
-        }) {
+        match self.denials.try_send(Denial { call: call.clone(), event }) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
                 tracing::error!(event = "plugin.denial_not_audited", reason = "full")
@@ -198,11 +182,7 @@ pub async fn write_denials(app: App, mut denials: Denials) {
 async fn write_denial(app: &App, denial: &Denial) -> Result<()> {
     let Denial { call, event } = denial;
     let namespace = call.tenant.as_deref().and_then(|tenant| tenant.parse().ok());
-    let resource = Resource {
-        kind: "plugin",
-        id: call.plugin.clone(),
-        namespace,
-    };
+    let resource = Resource { kind: "plugin", id: call.plugin.clone(), namespace };
     let mut audited = Event::security(DENIED, resource, event.code);
     if let Some(key) = &call.work_key {
         audited = audited.work(key);

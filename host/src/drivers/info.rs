@@ -21,9 +21,7 @@ impl Drivers {
     /// Id and counts of every loaded plugin, for metrics.
     #[must_use]
     pub fn totals(&self) -> Vec<(PluginInfo, Totals)> {
-        self.loaded()
-            .map(|plugin| (plugin.info(), plugin.totals()))
-            .collect()
+        self.loaded().map(|plugin| (plugin.info(), plugin.totals())).collect()
     }
 
     /// What clients read for a reason code that the selected compute declares.

@@ -29,14 +29,7 @@ struct Lease {
 impl LeaseBook {
     /// Notes a claim, or one more renewal of it: effects may run until `until`.
     pub fn hold(&self, work_key: &str, epoch: u64, fence_floor: u64, until: Instant) {
-        self.held().insert(
-            work_key.to_owned(),
-            Lease {
-                epoch,
-                fence_floor,
-                until,
-            },
-        );
+        self.held().insert(work_key.to_owned(), Lease { epoch, fence_floor, until });
     }
 
     /// Writes the worker's claims into this book.
@@ -63,8 +56,7 @@ impl LeaseBook {
     /// May this claim still have effects?
     #[must_use]
     pub fn alive(&self, work_key: &str, epoch: u64) -> bool {
-        self.lease(work_key, epoch)
-            .is_some_and(|lease| lease.until > Instant::now())
+        self.lease(work_key, epoch).is_some_and(|lease| lease.until > Instant::now())
     }
 
     /// The fence below which this claim stamps even what it finds in order; `None` without the
@@ -75,10 +67,7 @@ impl LeaseBook {
     }
 
     fn lease(&self, work_key: &str, epoch: u64) -> Option<Lease> {
-        self.held()
-            .get(work_key)
-            .copied()
-            .filter(|lease| lease.epoch == epoch)
+        self.held().get(work_key).copied().filter(|lease| lease.epoch == epoch)
     }
 
     fn held(&self) -> MutexGuard<'_, HashMap<String, Lease>> {
@@ -112,10 +101,7 @@ mod tests {
         assert!(!book.alive("k", 1));
         book.release("k", 1);
         assert!(book.alive("k", 2));
-        assert_eq!(
-            (book.fence_floor("k", 2), book.fence_floor("k", 1)),
-            (Some(1), None)
-        );
+        assert_eq!((book.fence_floor("k", 2), book.fence_floor("k", 1)), (Some(1), None));
         book.release("k", 2);
         assert!(!book.alive("k", 2));
     }

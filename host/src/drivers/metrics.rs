@@ -41,34 +41,23 @@ fn calls(encoder: &mut DescriptorEncoder<'_>, all: &All) -> fmt::Result {
     let mut family = encoder.encode_descriptor("occ_plugin_calls", help, None, MetricType::Counter)?;
     for (info, totals) in all {
         for ((operation, outcome), count) in &totals.calls {
-            let labels = [
-                ("plugin", info.identity.id.as_str()),
-                ("operation", *operation),
-                ("outcome", *outcome),
-            ];
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, u64, u64>(&count.calls, None)?;
+            let labels =
+                [("plugin", info.identity.id.as_str()), ("operation", *operation), ("outcome", *outcome)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(&count.calls, None)?;
         }
     }
     Ok(())
 }
 
 fn durations(encoder: &mut DescriptorEncoder<'_>, all: &All) -> fmt::Result {
-    let (name, help) = (
-        "occ_plugin_call_duration_seconds",
-        "Time from a call to its answer",
-    );
+    let (name, help) = ("occ_plugin_call_duration_seconds", "Time from a call to its answer");
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for (info, totals) in all {
         for ((operation, outcome), count) in &totals.calls {
             let bounds = DURATION_BOUNDS_US.iter().map(|us| seconds(*us)).chain([f64::MAX]);
             let buckets: Vec<(f64, u64)> = bounds.zip(count.durations).collect();
-            let labels = [
-                ("plugin", info.identity.id.as_str()),
-                ("operation", *operation),
-                ("outcome", *outcome),
-            ];
+            let labels =
+                [("plugin", info.identity.id.as_str()), ("operation", *operation), ("outcome", *outcome)];
             let sum = seconds(count.total_us);
             family.encode_family(&labels)?.encode_histogram::<NoLabelSet>(
                 sum,
@@ -86,14 +75,9 @@ fn host_calls(encoder: &mut DescriptorEncoder<'_>, all: &All) -> fmt::Result {
     let mut family = encoder.encode_descriptor("occ_plugin_host_calls", help, None, MetricType::Counter)?;
     for (info, totals) in all {
         for ((capability, outcome), calls) in &totals.host_calls {
-            let labels = [
-                ("plugin", info.identity.id.as_str()),
-                ("capability", *capability),
-                ("outcome", *outcome),
-            ];
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, u64, u64>(calls, None)?;
+            let labels =
+                [("plugin", info.identity.id.as_str()), ("capability", *capability), ("outcome", *outcome)];
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, u64, u64>(calls, None)?;
         }
     }
     Ok(())
@@ -104,18 +88,13 @@ fn gauges(encoder: &mut DescriptorEncoder<'_>, all: &All) -> fmt::Result {
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (info, totals) in all {
         let labels = [("plugin", info.identity.id.as_str())];
-        family
-            .encode_family(&labels)?
-            .encode_gauge(&totals.memory_bytes_peak)?;
+        family.encode_family(&labels)?.encode_gauge(&totals.memory_bytes_peak)?;
     }
     let (name, help) = ("occ_plugin_loaded", "Loaded plugins");
     let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
     for (info, _) in all {
         let version = info.identity.version.to_string();
-        let labels = [
-            ("plugin", info.identity.id.as_str()),
-            ("version", version.as_str()),
-        ];
+        let labels = [("plugin", info.identity.id.as_str()), ("version", version.as_str())];
         family.encode_family(&labels)?.encode_gauge(&1_u64)?;
     }
     Ok(())

@@ -50,9 +50,7 @@ impl Drivers {
     /// Installation does not approve it any more.
     #[must_use]
     pub fn harness(&self, plugin: &str) -> Option<&Arc<HarnessDriver>> {
-        self.harnesses
-            .iter()
-            .find(|harness| harness.identity().id == plugin)
+        self.harnesses.iter().find(|harness| harness.identity().id == plugin)
     }
 
     /// Asks the harnesses in the Installation's order; the first that supports the request
@@ -65,10 +63,7 @@ impl Drivers {
         for harness in &self.harnesses {
             match harness.resolve(request).await? {
                 Ok(plan) => {
-                    return Ok(Ok(Resolved {
-                        plan,
-                        harness: harness.identity().clone(),
-                    }));
+                    return Ok(Ok(Resolved { plan, harness: harness.identity().clone() }));
                 }
                 Err(unsupported @ Refusal::Unsupported(_)) => refusal = unsupported,
                 Err(invalid @ Refusal::Invalid(_)) => return Ok(Err(invalid)),

@@ -18,10 +18,7 @@ use crate::clock::Clock;
 const CALLS_MAX: u32 = 8;
 
 fn engine() -> Result<Engine, String> {
-    let options = EngineOptions {
-        calls_max: CALLS_MAX,
-        ..EngineOptions::default()
-    };
+    let options = EngineOptions { calls_max: CALLS_MAX, ..EngineOptions::default() };
     Engine::new(options).map_err(|error| error.to_string())
 }
 

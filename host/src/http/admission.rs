@@ -46,15 +46,9 @@ pub(super) struct Resource {
 
 impl Resource {
     fn find(&self, method: &Method) -> Option<&'static Operation> {
-        let exact = self
-            .operations
-            .iter()
-            .find(|operation| operation.method == *method);
+        let exact = self.operations.iter().find(|operation| operation.method == *method);
         let head = || {
-            let of_get = self
-                .operations
-                .iter()
-                .find(|operation| operation.method == Method::GET);
+            let of_get = self.operations.iter().find(|operation| operation.method == Method::GET);
             of_get.filter(|operation| *method == Method::HEAD && operation.admission == Admission::Open)
         };
         exact.or_else(head).copied()
@@ -62,11 +56,7 @@ impl Resource {
 
     /// The methods for `Allow`; `HEAD` where it is served.
     fn methods(&self) -> Vec<&Method> {
-        let mut methods: Vec<&Method> = self
-            .operations
-            .iter()
-            .map(|operation| &operation.method)
-            .collect();
+        let mut methods: Vec<&Method> = self.operations.iter().map(|operation| &operation.method).collect();
         if self.find(&Method::HEAD).is_some() {
             methods.push(&Method::HEAD);
         }
@@ -157,11 +147,7 @@ async fn run(
     held: &Held,
     known: &mut Option<Caller>,
 ) -> Result<Reply> {
-    if parts
-        .uri
-        .path_and_query()
-        .is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX)
-    {
+    if parts.uri.path_and_query().is_some_and(|target| target.as_str().len() > TARGET_BYTES_MAX) {
         return Err(Error::new(
             ErrorCode::InvalidRequest,
             "The request is invalid: path and query are too long.",
@@ -179,9 +165,7 @@ async fn run(
                 .get::<Peer>()
                 .ok_or_else(|| Error::internal("a connection without a peer"))?;
             network::admit(app.mode, peer.0, &parts.headers)?;
-            authn::verify(app, credential::service_key(&parts.headers)?, id)
-                .await?
-                .doing(operation.audit)
+            authn::verify(app, credential::service_key(&parts.headers)?, id).await?.doing(operation.audit)
         }
     };
     *known = Some(caller.clone());
@@ -236,15 +220,10 @@ impl Conditions {
             None => None,
         };
         let idempotency_key = match operation.idempotent {
-            true => single(headers, &IDEMPOTENCY_KEY)?
-                .map(idempotency::parse_key)
-                .transpose()?,
+            true => single(headers, &IDEMPOTENCY_KEY)?.map(idempotency::parse_key).transpose()?,
             false => None,
         };
-        Ok(Self {
-            if_match,
-            idempotency_key,
-        })
+        Ok(Self { if_match, idempotency_key })
     }
 }
 

@@ -18,9 +18,7 @@ pub(super) const BODY_READ_MAX: Duration = Duration::from_secs(30);
 
 /// `Content-Length` within the operation's limit, before anything is read.
 pub(super) fn check_length(headers: &HeaderMap, operation: &Operation) -> Result<()> {
-    let declared = headers
-        .get(CONTENT_LENGTH)
-        .and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+    let declared = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
     let limit = operation.body_bytes_max();
     match declared {
         Some(length) if usize::try_from(length).is_ok_and(|length| length <= limit) => Ok(()),
@@ -38,17 +36,13 @@ pub(super) async fn read(
     if !announces_body(headers) {
         return match operation.body {
             Body::None => Ok(None),
-            Body::EmptyObject | Body::Json { .. } => Err(Error::new(
-                ErrorCode::InvalidRequest,
-                "The request is invalid: a JSON body is required.",
-            )),
+            Body::EmptyObject | Body::Json { .. } => {
+                Err(Error::new(ErrorCode::InvalidRequest, "The request is invalid: a JSON body is required."))
+            }
         };
     }
     if operation.method != Method::GET && !is_json(headers) {
-        return Err(Error::new(
-            ErrorCode::UnsupportedMediaType,
-            "The body must be application/json.",
-        ));
+        return Err(Error::new(ErrorCode::UnsupportedMediaType, "The body must be application/json."));
     }
     if matches!(operation.body, Body::None) {
         return Err(Error::new(
@@ -57,17 +51,12 @@ pub(super) async fn read(
         ));
     }
     let limit = operation.body_bytes_max();
-    let bytes = tokio::time::timeout(BODY_READ_MAX, collect(body, limit))
-        .await
-        .map_err(|_| {
-            Error::new(
-                ErrorCode::InvalidRequest,
-                format!(
-                    "The request is invalid: the body did not arrive within {} s.",
-                    BODY_READ_MAX.as_secs()
-                ),
-            )
-        })??;
+    let bytes = tokio::time::timeout(BODY_READ_MAX, collect(body, limit)).await.map_err(|_| {
+        Error::new(
+            ErrorCode::InvalidRequest,
+            format!("The request is invalid: the body did not arrive within {} s.", BODY_READ_MAX.as_secs()),
+        )
+    })??;
     let value = parse(operation, &bytes)?;
     if matches!(operation.body, Body::EmptyObject) {
         empty_object(&value)?;
@@ -77,9 +66,7 @@ pub(super) async fn read(
 
 fn announces_body(headers: &HeaderMap) -> bool {
     headers.contains_key(TRANSFER_ENCODING)
-        || headers
-            .get(CONTENT_LENGTH)
-            .is_some_and(|length| length.as_bytes() != b"0")
+        || headers.get(CONTENT_LENGTH).is_some_and(|length| length.as_bytes() != b"0")
 }
 
 /// `application/json`, alone or with `charset=utf-8`.
@@ -90,9 +77,7 @@ fn is_json(headers: &HeaderMap) -> bool {
     };
     let Ok(text) = value.to_str() else { return false };
     let mut parts = text.split(';').map(str::trim);
-    let is_media_type = parts
-        .next()
-        .is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
+    let is_media_type = parts.next().is_some_and(|media| media.eq_ignore_ascii_case("application/json"));
     is_media_type
         && parts.all(|parameter| {
             parameter.eq_ignore_ascii_case("charset=utf-8")
@@ -104,11 +89,8 @@ async fn collect(mut body: HttpBody, limit: usize) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| {
-            Error::new(
-                ErrorCode::InvalidRequest,
-                "The request is invalid: the body broke off.",
-            )
-            .caused_by(error)
+            Error::new(ErrorCode::InvalidRequest, "The request is invalid: the body broke off.")
+                .caused_by(error)
         })?;
         let Ok(data) = frame.into_data() else { continue };
         if bytes.len() + data.len() > limit {
@@ -143,8 +125,5 @@ fn empty_object(value: &Value) -> Result<()> {
 }
 
 fn too_large(limit: usize) -> Error {
-    Error::new(
-        ErrorCode::PayloadTooLarge,
-        format!("The body is larger than {limit} bytes."),
-    )
+    Error::new(ErrorCode::PayloadTooLarge, format!("The body is larger than {limit} bytes."))
 }

@@ -15,10 +15,7 @@ const SESSION_KEY: HeaderName = HeaderName::from_static("x-occ-session-key");
 /// # Errors
 /// `UNAUTHENTICATED`, without a hint.
 pub(super) fn service_key(headers: &HeaderMap) -> Result<&str> {
-    if [AUTHORIZATION, CLI_SESSION, SESSION_KEY]
-        .iter()
-        .any(|other| headers.contains_key(other))
-    {
+    if [AUTHORIZATION, CLI_SESSION, SESSION_KEY].iter().any(|other| headers.contains_key(other)) {
         return Err(unauthenticated());
     }
     let mut values = headers.get_all(API_KEY).iter();
@@ -46,10 +43,7 @@ mod tests {
     #[test]
     fn exactly_one_credential_is_taken() {
         assert_eq!(service_key(&headers(&[("x-api-key", "k")])).unwrap(), "k");
-        assert_eq!(
-            service_key(&headers(&[("x-api-key", ""), ("cookie", "a=b")])).unwrap(),
-            ""
-        );
+        assert_eq!(service_key(&headers(&[("x-api-key", ""), ("cookie", "a=b")])).unwrap(), "");
         let refused: &[&[(&'static str, &'static str)]] = &[
             &[],
             &[("x-api-key", "k"), ("x-api-key", "k")],

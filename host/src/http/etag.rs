@@ -26,20 +26,14 @@ impl IfMatch {
             return Ok(Self::Any);
         }
         let inner = text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-        let is_tag = |tag: &str| {
-            tag.bytes()
-                .all(|byte| byte == 0x21 || (0x23..=0x7e).contains(&byte))
-        };
+        let is_tag = |tag: &str| tag.bytes().all(|byte| byte == 0x21 || (0x23..=0x7e).contains(&byte));
         let Some(tag) = inner.filter(|tag| is_tag(tag)) else {
             return Err(Error::new(
                 ErrorCode::InvalidRequest,
                 "The request is invalid: If-Match takes one strong entity tag or an asterisk.",
             ));
         };
-        Ok(tag
-            .strip_prefix('v')
-            .and_then(integer)
-            .map_or(Self::Other, Self::Version))
+        Ok(tag.strip_prefix('v').and_then(integer).map_or(Self::Other, Self::Version))
     }
 
     /// Compares with the version of the locked row.
@@ -50,11 +44,10 @@ impl IfMatch {
         match self {
             Self::Any => Ok(()),
             Self::Version(wanted) if *wanted == current => Ok(()),
-            Self::Version(_) | Self::Other => Err(Error::new(
-                ErrorCode::PreconditionFailed,
-                "The resource was changed since it was read.",
-            )
-            .with_version(current)),
+            Self::Version(_) | Self::Other => {
+                Err(Error::new(ErrorCode::PreconditionFailed, "The resource was changed since it was read.")
+                    .with_version(current))
+            }
         }
     }
 
@@ -83,15 +76,7 @@ mod tests {
         assert_eq!(IfMatch::parse("\"v7\"").unwrap(), IfMatch::Version(7));
         assert_eq!(IfMatch::parse("\"v07\"").unwrap(), IfMatch::Other);
         assert_eq!(IfMatch::parse("\"abc\"").unwrap(), IfMatch::Other);
-        for malformed in [
-            "",
-            "v7",
-            "W/\"v7\"",
-            "\"v7\", \"v8\"",
-            "\"v7",
-            "**",
-            "\"v\u{7f}\"",
-        ] {
+        for malformed in ["", "v7", "W/\"v7\"", "\"v7\", \"v8\"", "\"v7", "**", "\"v\u{7f}\""] {
             assert_eq!(
                 IfMatch::parse(malformed).unwrap_err().api_code(),
                 ErrorCode::InvalidRequest,

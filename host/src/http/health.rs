@@ -62,25 +62,11 @@ pub(super) async fn health(_: App, _: Request) -> Result<Reply> {
 
 pub(super) async fn readiness(app: App, _: Request) -> Result<Reply> {
     let checks = checks(&app).await;
-    let works = [checks.database, checks.migrations, checks.plugins]
-        .iter()
-        .all(|word| *word == Word::Ok);
+    let works = [checks.database, checks.migrations, checks.plugins].iter().all(|word| *word == Word::Ok);
     if works && !app.shutdown.begun() {
-        return Reply::bare(
-            200,
-            &Readiness {
-                status: Word::Ready,
-                checks: None,
-            },
-        );
+        return Reply::bare(200, &Readiness { status: Word::Ready, checks: None });
     }
-    Reply::bare(
-        503,
-        &Readiness {
-            status: Word::Unavailable,
-            checks: Some(checks),
-        },
-    )
+    Reply::bare(503, &Readiness { status: Word::Unavailable, checks: Some(checks) })
 }
 
 async fn checks(app: &App) -> Checks {
@@ -89,17 +75,12 @@ async fn checks(app: &App) -> Checks {
         store::schema_versions(&mut conn).await
     });
     let (database, migrations) = match schema.await {
-        Ok(Ok(schema)) => (
-            true,
-            schema.is_some_and(|(version, compatible_from)| serves(version, compatible_from)),
-        ),
+        Ok(Ok(schema)) => {
+            (true, schema.is_some_and(|(version, compatible_from)| serves(version, compatible_from)))
+        }
         Ok(Err(_)) | Err(_) => (false, false),
     };
-    Checks {
-        database: word(database),
-        migrations: word(migrations),
-        plugins: word(true),
-    }
+    Checks { database: word(database), migrations: word(migrations), plugins: word(true) }
 }
 
 /// Does a binary that was built for one schema version work on a database at `version`?

@@ -143,14 +143,7 @@ impl Token {
     /// # Errors
     /// `IDEMPOTENCY_IN_PROGRESS` when another request took the key over; the change must roll back.
     pub async fn complete(&self, tx: &mut PgConnection, reply: &Reply) -> Result<()> {
-        self.finish(
-            tx,
-            reply.status(),
-            reply.version(),
-            reply.data(),
-            self.resource_id(),
-        )
-        .await
+        self.finish(tx, reply.status(), reply.version(), reply.data(), self.resource_id()).await
     }
 
     /// Stores that the change happened, without an answer that holds a credential.
@@ -163,8 +156,7 @@ impl Token {
         reply: &Reply,
         resource_id: &str,
     ) -> Result<()> {
-        self.finish(tx, reply.status(), None, None, Some(resource_id))
-            .await
+        self.finish(tx, reply.status(), None, None, Some(resource_id)).await
     }
 
     async fn finish(
@@ -188,10 +180,7 @@ impl Token {
 /// Reserves the request's key, or finds the answer of an equal request.
 pub(super) async fn once(app: &App, request: &Request, proposed_id: Option<String>) -> Result<Once> {
     let Some(key) = &request.idempotency_key else {
-        return Ok(Once::New(Token {
-            reservation: None,
-            resource_id: proposed_id,
-        }));
+        return Ok(Once::New(Token { reservation: None, resource_id: proposed_id }));
     };
     let request_hash = fingerprint(request);
     let reservation = Reservation {
@@ -214,10 +203,7 @@ pub(super) async fn once(app: &App, request: &Request, proposed_id: Option<Strin
         match store::reservation_insert(&mut conn, &wanted).await? {
             Found::Reserved { resource_id } => {
                 request.held.set(reservation.clone());
-                return Ok(Once::New(Token {
-                    reservation: Some(reservation),
-                    resource_id,
-                }));
+                return Ok(Once::New(Token { reservation: Some(reservation), resource_id }));
             }
             Found::Taken(stored) => return replay(stored, &request_hash),
             Found::Gone => {}
@@ -245,11 +231,8 @@ fn replay(stored: Stored, request_hash: &[u8; 32]) -> Result<Once> {
 }
 
 fn in_progress() -> Error {
-    Error::new(
-        ErrorCode::IdempotencyInProgress,
-        "A request with this Idempotency-Key is still running.",
-    )
-    .with_retry_after(RETRY_AFTER_SECS)
+    Error::new(ErrorCode::IdempotencyInProgress, "A request with this Idempotency-Key is still running.")
+        .with_retry_after(RETRY_AFTER_SECS)
 }
 
 fn scope(request: &Request) -> String {
@@ -263,10 +246,8 @@ fn scope(request: &Request) -> String {
 
 /// HMAC over method, path, canonical query, `If-Match` and canonical body.
 fn fingerprint(request: &Request) -> [u8; 32] {
-    let mut query: Vec<String> = request
-        .query_values()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    let mut query: Vec<String> =
+        request.query_values().map(|(name, value)| format!("{name}={value}")).collect();
     query.sort_unstable();
     let body = request.json().map(canonical).unwrap_or_default();
     let if_match = request.if_match().map(|tag| tag.canonical()).unwrap_or_default();
@@ -314,11 +295,7 @@ mod tests {
         assert_eq!(parse_key(&long).unwrap(), long);
         let longer = "a".repeat(129);
         for text in ["", "\"\"", "\"a", ".a", "-a", "a b", "ä", &longer] {
-            assert_eq!(
-                parse_key(text).unwrap_err().api_code(),
-                ErrorCode::InvalidRequest,
-                "{text}"
-            );
+            assert_eq!(parse_key(text).unwrap_err().api_code(), ErrorCode::InvalidRequest, "{text}");
         }
     }
 
@@ -343,22 +320,10 @@ mod tests {
         let Once::Replay(reply) = replay(stored(Some(201), Some("{}"), None), &[7; 32]).unwrap() else {
             panic!("no replay")
         };
-        assert_eq!(
-            (reply.status(), reply.data(), reply.version()),
-            (201, Some("{}"), Some(3))
-        );
+        assert_eq!((reply.status(), reply.data(), reply.version()), (201, Some("{}"), Some(3)));
         let code = |stored, hash: u8| replay(stored, &[hash; 32]).unwrap_err().api_code();
-        assert_eq!(
-            code(stored(Some(201), Some("{}"), None), 8),
-            ErrorCode::IdempotencyKeyReused
-        );
-        assert_eq!(
-            code(stored(None, None, None), 7),
-            ErrorCode::IdempotencyInProgress
-        );
-        assert_eq!(
-            code(stored(Some(201), None, Some("key_1")), 7),
-            ErrorCode::ResourceConflict
-        );
+        assert_eq!(code(stored(Some(201), Some("{}"), None), 8), ErrorCode::IdempotencyKeyReused);
+        assert_eq!(code(stored(None, None, None), 7), ErrorCode::IdempotencyInProgress);
+        assert_eq!(code(stored(Some(201), None, Some("key_1")), 7), ErrorCode::ResourceConflict);
     }
 }

@@ -40,20 +40,13 @@ impl Metrics {
     /// A registry with the families of this layer; `service` labels each of them.
     #[must_use]
     pub fn new(service: &'static str) -> Self {
-        let labels = [(
-            std::borrow::Cow::Borrowed("service"),
-            std::borrow::Cow::Borrowed(service),
-        )];
+        let labels = [(std::borrow::Cow::Borrowed("service"), std::borrow::Cow::Borrowed(service))];
         let metrics = Self {
             registry: Arc::new(Mutex::new(Registry::with_labels(labels.into_iter()))),
             ..Self::default()
         };
         metrics.register(|registry| {
-            registry.register(
-                "occ_http_requests",
-                "Requests answered",
-                metrics.http.requests.clone(),
-            );
+            registry.register("occ_http_requests", "Requests answered", metrics.http.requests.clone());
             registry.register(
                 "occ_http_request_duration_seconds",
                 "Time from the request to its answer",
@@ -84,10 +77,7 @@ impl Metrics {
         let idle = i64::try_from(pool.num_idle()).unwrap_or(i64::MAX);
         let used = i64::from(pool.size()).saturating_sub(idle);
         for (state, value) in [("idle", idle), ("used", used)] {
-            self.pool
-                .connections
-                .get_or_create(&PoolLabels { pool: "main", state })
-                .set(value);
+            self.pool.connections.get_or_create(&PoolLabels { pool: "main", state }).set(value);
         }
         let mut text = String::new();
         let registry = self.registry.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,10 +87,7 @@ impl Metrics {
 
 /// The private listener's service: `GET /metrics` and nothing else.
 pub fn private(metrics: Metrics, pool: PgPool) -> Router {
-    Router::new().route(
-        "/metrics",
-        get(move || std::future::ready(scraped(&metrics, &pool))),
-    )
+    Router::new().route("/metrics", get(move || std::future::ready(scraped(&metrics, &pool))))
 }
 
 /// The private listener's service of a worker: metrics, and `/healthz` and `/readyz`, which ask `alive`
@@ -116,11 +103,8 @@ where
 }
 
 fn told(well: bool, word: &'static str) -> Response {
-    let (status, word) = if well {
-        (StatusCode::OK, word)
-    } else {
-        (StatusCode::SERVICE_UNAVAILABLE, "unavailable")
-    };
+    let (status, word) =
+        if well { (StatusCode::OK, word) } else { (StatusCode::SERVICE_UNAVAILABLE, "unavailable") };
     (status, axum::Json(serde_json::json!({"status": word}))).into_response()
 }
 
@@ -159,10 +143,7 @@ pub struct HttpMetrics {
 impl Default for HttpMetrics {
     fn default() -> Self {
         let histogram: fn() -> Histogram = || Histogram::new(DURATION_BUCKETS);
-        Self {
-            requests: Family::default(),
-            durations: Family::new_with_constructor(histogram),
-        }
+        Self { requests: Family::default(), durations: Family::new_with_constructor(histogram) }
     }
 }
 

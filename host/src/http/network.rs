@@ -22,10 +22,7 @@ pub(super) fn admit(mode: Mode, peer: SocketAddr, headers: &HeaderMap) -> Result
     if admitted {
         Ok(())
     } else {
-        Err(Error::new(
-            ErrorCode::Forbidden,
-            "The request does not come from an admitted network.",
-        ))
+        Err(Error::new(ErrorCode::Forbidden, "The request does not come from an admitted network."))
     }
 }
 
@@ -38,10 +35,7 @@ fn is_local(peer: SocketAddr, headers: &HeaderMap) -> bool {
     let origins_are_local = headers.get_all(ORIGIN).iter().all(|origin| {
         let uri = origin.to_str().ok().and_then(|text| text.parse::<Uri>().ok());
         uri.is_some_and(|uri| {
-            uri.scheme().is_some()
-                && uri
-                    .authority()
-                    .is_some_and(|part| authority_is_local(part.as_str()))
+            uri.scheme().is_some() && uri.authority().is_some_and(|part| authority_is_local(part.as_str()))
         })
     });
     is_loopback(peer.ip()) && host_is_local && origins_are_local
@@ -57,10 +51,7 @@ fn is_loopback(ip: IpAddr) -> bool {
 /// `127.0.0.1`, `[::1]` or `localhost`, with or without a port.
 fn authority_is_local(authority: &str) -> bool {
     let host = match authority.strip_prefix('[') {
-        Some(rest) => rest
-            .split_once(']')
-            .filter(|(_, port)| is_port(port))
-            .map(|(host, _)| host),
+        Some(rest) => rest.split_once(']').filter(|(_, port)| is_port(port)).map(|(host, _)| host),
         None => match authority.split_once(':') {
             Some((host, port)) => port.bytes().all(|byte| byte.is_ascii_digit()).then_some(host),
             None => Some(authority),
@@ -71,9 +62,7 @@ fn authority_is_local(authority: &str) -> bool {
 
 fn is_port(text: &str) -> bool {
     text.is_empty()
-        || text
-            .strip_prefix(':')
-            .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+        || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 fn carries_client_identity(headers: &HeaderMap) -> bool {
@@ -102,40 +91,20 @@ mod tests {
 
     #[test]
     fn development_is_loopback_all_the_way() {
-        for host in [
-            "127.0.0.1:7480",
-            "localhost",
-            "LOCALHOST:1",
-            "[::1]:7480",
-            "[::1]",
-        ] {
+        for host in ["127.0.0.1:7480", "localhost", "LOCALHOST:1", "[::1]:7480", "[::1]"] {
             assert!(development("127.0.0.1:9", &[("host", host)]), "{host}");
         }
         assert!(development("[::ffff:127.0.0.1]:9", &[("host", "localhost")]));
-        assert!(development(
-            "127.0.0.1:9",
-            &[("host", "localhost"), ("origin", "http://localhost:3000")]
-        ));
+        assert!(development("127.0.0.1:9", &[("host", "localhost"), ("origin", "http://localhost:3000")]));
         assert!(!development("10.0.0.1:9", &[("host", "localhost")]));
         assert!(!development("127.0.0.1:9", &[]));
-        assert!(!development(
-            "127.0.0.1:9",
-            &[("host", "localhost"), ("host", "localhost")]
-        ));
-        for host in [
-            "example.com",
-            "127.0.0.1.example.com",
-            "localhost:1@example.com",
-            "[::1]x",
-            "127.0.0.2",
-        ] {
+        assert!(!development("127.0.0.1:9", &[("host", "localhost"), ("host", "localhost")]));
+        for host in ["example.com", "127.0.0.1.example.com", "localhost:1@example.com", "[::1]x", "127.0.0.2"]
+        {
             assert!(!development("127.0.0.1:9", &[("host", host)]), "{host}");
         }
         for origin in ["http://example.com", "null", "localhost"] {
-            assert!(
-                !development("127.0.0.1:9", &[("host", "localhost"), ("origin", origin)]),
-                "{origin}"
-            );
+            assert!(!development("127.0.0.1:9", &[("host", "localhost"), ("origin", origin)]), "{origin}");
         }
     }
 

@@ -36,10 +36,7 @@ pub fn build(table: &[Operation]) -> Value {
     for operation in table {
         let item = paths.entry(operation.path).or_insert_with(|| json!({}));
         if let Some(item) = item.as_object_mut() {
-            item.insert(
-                operation.method.as_str().to_lowercase(),
-                describe(operation, &mut generator),
-            );
+            item.insert(operation.method.as_str().to_lowercase(), describe(operation, &mut generator));
         }
     }
     let mut schemas = generator.take_definitions(true);
@@ -87,10 +84,8 @@ fn permissions(operation: &Operation) -> Value {
 }
 
 fn parameters(operation: &Operation) -> Vec<Value> {
-    let of_path = operation
-        .path
-        .split('/')
-        .filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
+    let of_path =
+        operation.path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'));
     let mut parameters: Vec<Value> = of_path
         .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }))
         .collect();

@@ -218,41 +218,25 @@ impl Operation {
     /// Open to anybody; answers 200 with a bare document.
     #[must_use]
     pub fn open<T: JsonSchema>(self) -> Self {
-        Self {
-            admission: Admission::Open,
-            answer: Answer::Bare(SchemaGenerator::subschema_for::<T>),
-            ..self
-        }
+        Self { admission: Admission::Open, answer: Answer::Bare(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     /// Takes a JSON body of at most `bytes_max` bytes.
     #[must_use]
     pub fn body<T: JsonSchema>(self, bytes_max: usize) -> Self {
-        Self {
-            body: Body::Json {
-                schema: SchemaGenerator::subschema_for::<T>,
-                bytes_max,
-            },
-            ..self
-        }
+        Self { body: Body::Json { schema: SchemaGenerator::subschema_for::<T>, bytes_max }, ..self }
     }
 
     /// Lets one member of the body nest to [`VALUES_DEPTH_MAX`] levels.
     #[must_use]
     pub fn deep(self, member: &'static str) -> Self {
-        Self {
-            deep_member: Some(member),
-            ..self
-        }
+        Self { deep_member: Some(member), ..self }
     }
 
     /// Takes exactly `{}`.
     #[must_use]
     pub fn empty_body(self) -> Self {
-        Self {
-            body: Body::EmptyObject,
-            ..self
-        }
+        Self { body: Body::EmptyObject, ..self }
     }
 
     /// Answers 200 with `data`.
@@ -276,45 +260,27 @@ impl Operation {
     /// Answers 204.
     #[must_use]
     pub fn no_content(self) -> Self {
-        Self {
-            success: 204,
-            answer: Answer::Nothing,
-            ..self
-        }
+        Self { success: 204, answer: Answer::Nothing, ..self }
     }
 
     /// Answers 200 with an array; takes `limit` and `cursor`.
     #[must_use]
     pub fn list<T: JsonSchema>(mut self) -> Self {
         self.query.extend(Param::paging(LIMIT_MAX));
-        Self {
-            success: 200,
-            paged: true,
-            answer: Answer::List(SchemaGenerator::subschema_for::<T>),
-            ..self
-        }
+        Self { success: 200, paged: true, answer: Answer::List(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     /// The same for a list that is never returned whole: 50 items, at most 100.
     #[must_use]
     pub fn pages<T: JsonSchema>(mut self) -> Self {
         self.query.extend(Param::paging(LIMIT_ALWAYS_PAGED_MAX));
-        Self {
-            success: 200,
-            paged: true,
-            answer: Answer::List(SchemaGenerator::subschema_for::<T>),
-            ..self
-        }
+        Self { success: 200, paged: true, answer: Answer::List(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     /// Answers 200 with an array, without paging.
     #[must_use]
     pub fn array<T: JsonSchema>(self) -> Self {
-        Self {
-            success: 200,
-            answer: Answer::List(SchemaGenerator::subschema_for::<T>),
-            ..self
-        }
+        Self { success: 200, answer: Answer::List(SchemaGenerator::subschema_for::<T>), ..self }
     }
 
     /// Declares a query parameter.
@@ -334,10 +300,7 @@ impl Operation {
     /// Takes `If-Match`.
     #[must_use]
     pub fn if_match(self) -> Self {
-        Self {
-            if_match: true,
-            ..self
-        }
+        Self { if_match: true, ..self }
     }
 
     /// Answers with an `ETag`.
@@ -349,10 +312,7 @@ impl Operation {
     /// Takes `Idempotency-Key`.
     #[must_use]
     pub fn idempotent(self) -> Self {
-        Self {
-            idempotent: true,
-            ..self
-        }
+        Self { idempotent: true, ..self }
     }
 
     /// The permissions that the handler demands.
@@ -364,10 +324,7 @@ impl Operation {
     /// The audit action of a success, also that of a denial.
     #[must_use]
     pub fn audited(self, action: &'static str) -> Self {
-        Self {
-            audit: Some(action),
-            ..self
-        }
+        Self { audit: Some(action), ..self }
     }
 
     /// Most bytes of a body, also of one that is going to be refused.
@@ -380,10 +337,6 @@ impl Operation {
     }
 
     fn answers<T: JsonSchema>(self, success: u16) -> Self {
-        Self {
-            success,
-            answer: Answer::Data(SchemaGenerator::subschema_for::<T>),
-            ..self
-        }
+        Self { success, answer: Answer::Data(SchemaGenerator::subschema_for::<T>), ..self }
     }
 }

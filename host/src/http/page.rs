@@ -151,19 +151,14 @@ struct Binder {
 impl Binder {
     fn new(request: &Request) -> Self {
         let mut context = request.operation.id.as_bytes().to_vec();
-        let filters = request
-            .query_values()
-            .filter(|(name, _)| !matches!(*name, "limit" | "cursor"));
+        let filters = request.query_values().filter(|(name, _)| !matches!(*name, "limit" | "cursor"));
         for (name, value) in request.path_values().chain(filters) {
             for part in [name, value] {
                 context.push(0);
                 context.extend_from_slice(part.as_bytes());
             }
         }
-        Self {
-            key: request.auth_key.clone(),
-            context,
-        }
+        Self { key: request.auth_key.clone(), context }
     }
 
     fn seal(&self, key: &str, id: &str) -> String {
@@ -203,11 +198,7 @@ mod tests {
     }
 
     fn page(limit: Option<u32>) -> PageRequest {
-        PageRequest {
-            limit,
-            after: None,
-            binder: binder("listThings"),
-        }
+        PageRequest { limit, after: None, binder: binder("listThings") }
     }
 
     #[test]
@@ -231,10 +222,7 @@ mod tests {
         let full = page(Some(2)).reply(vec![1, 2, 3], position, |row| row).unwrap();
         assert_eq!(full.data(), Some("[1,2]"));
         let next = full.next_cursor().unwrap().unwrap();
-        assert_eq!(
-            binder("listThings").open(next),
-            Some(("2".to_owned(), "id2".to_owned()))
-        );
+        assert_eq!(binder("listThings").open(next), Some(("2".to_owned(), "id2".to_owned())));
         let last = page(Some(2)).reply(vec![3], position, |row| row).unwrap();
         assert_eq!(last.next_cursor(), Some(None));
         let whole = page(None).reply(vec![1, 2, 3], position, |row| row).unwrap();
@@ -244,9 +232,7 @@ mod tests {
     #[test]
     fn a_list_that_is_too_long_is_refused_whole() {
         let rows: Vec<u32> = (0..=WHOLE_LIST_MAX).collect();
-        let error = page(None)
-            .reply(rows, |row| (row.to_string(), String::new()), |row| row)
-            .unwrap_err();
+        let error = page(None).reply(rows, |row| (row.to_string(), String::new()), |row| row).unwrap_err();
         assert_eq!(error.api_code(), ErrorCode::InvalidRequest);
     }
 

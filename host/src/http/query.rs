@@ -52,11 +52,7 @@ impl Param {
     /// An optional parameter.
     #[must_use]
     pub const fn new(name: &'static str, rule: Rule) -> Self {
-        Self {
-            name,
-            rule,
-            required: false,
-        }
+        Self { name, rule, required: false }
     }
 
     /// An optional free text of at most 200 characters.
@@ -68,38 +64,18 @@ impl Param {
     /// The same, required.
     #[must_use]
     pub const fn required(self) -> Self {
-        Self {
-            required: true,
-            ..self
-        }
+        Self { required: true, ..self }
     }
 
     pub(super) fn paging(limit_max: u32) -> [Self; 2] {
         [
-            Self::new(
-                "limit",
-                Rule::Integer {
-                    min: 1,
-                    max: u64::from(limit_max),
-                },
-            ),
-            Self::new(
-                "cursor",
-                Rule::Text {
-                    max: CURSOR_CHARS_MAX,
-                },
-            ),
+            Self::new("limit", Rule::Integer { min: 1, max: u64::from(limit_max) }),
+            Self::new("cursor", Rule::Text { max: CURSOR_CHARS_MAX }),
         ]
     }
 
     pub(super) fn wait() -> Self {
-        Self::new(
-            "wait",
-            Rule::Integer {
-                min: 0,
-                max: WAIT_SECS_MAX,
-            },
-        )
+        Self::new("wait", Rule::Integer { min: 0, max: WAIT_SECS_MAX })
     }
 }
 
@@ -157,11 +133,7 @@ pub(super) fn parse(raw: Option<&str>, declared: &[Param]) -> Result<Vec<(&'stat
         .filter(|param| param.required && !raw_names(raw, param.name))
         .map(|param| fault(param.name, FieldCode::Required));
     faults.extend(missing);
-    if faults.is_empty() {
-        Ok(values)
-    } else {
-        Err(Error::invalid(faults))
-    }
+    if faults.is_empty() { Ok(values) } else { Err(Error::invalid(faults)) }
 }
 
 fn raw_names(raw: &str, name: &str) -> bool {
@@ -175,10 +147,7 @@ fn fault(name: &str, code: FieldCode) -> FieldError {
 
 /// Percent-decodes once; `+` is a plus sign.
 fn decode(text: &str) -> Option<String> {
-    percent_decode_str(text)
-        .decode_utf8()
-        .ok()
-        .map(std::borrow::Cow::into_owned)
+    percent_decode_str(text).decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
 #[cfg(test)]
@@ -194,20 +163,12 @@ mod tests {
 
     fn codes(raw: &str) -> Vec<(String, FieldCode)> {
         let error = parse(Some(raw), DECLARED).unwrap_err();
-        error
-            .details()
-            .iter()
-            .map(|detail| (detail.path.clone(), detail.code))
-            .collect()
+        error.details().iter().map(|detail| (detail.path.clone(), detail.code)).collect()
     }
 
     #[test]
     fn exact_values_are_taken() {
-        let values = parse(
-            Some("limit=200&dryRun=true&state=queued&actorId=spn%5F1"),
-            DECLARED,
-        )
-        .unwrap();
+        let values = parse(Some("limit=200&dryRun=true&state=queued&actorId=spn%5F1"), DECLARED).unwrap();
         assert_eq!(
             values,
             [
@@ -221,27 +182,11 @@ mod tests {
 
     #[test]
     fn inexact_values_are_refused() {
-        for raw in [
-            "limit=0200",
-            "limit=+1",
-            "limit=",
-            "limit=0",
-            "limit=201",
-            "limit=1.0",
-            "limit=%31%00",
-        ] {
-            assert_eq!(
-                codes(raw),
-                [("/limit".to_owned(), FieldCode::InvalidValue)],
-                "{raw}"
-            );
+        for raw in ["limit=0200", "limit=+1", "limit=", "limit=0", "limit=201", "limit=1.0", "limit=%31%00"] {
+            assert_eq!(codes(raw), [("/limit".to_owned(), FieldCode::InvalidValue)], "{raw}");
         }
         for raw in ["dryRun=1", "dryRun=True", "dryRun", "dryRun=true%20"] {
-            assert_eq!(
-                codes(raw),
-                [("/dryRun".to_owned(), FieldCode::InvalidValue)],
-                "{raw}"
-            );
+            assert_eq!(codes(raw), [("/dryRun".to_owned(), FieldCode::InvalidValue)], "{raw}");
         }
     }
 
@@ -249,10 +194,7 @@ mod tests {
     fn unknown_and_repeated_names_are_refused_together() {
         assert_eq!(
             codes("limit=1&limit=2&nope=1"),
-            [
-                ("/limit".to_owned(), FieldCode::InvalidValue),
-                ("/nope".to_owned(), FieldCode::UnknownField)
-            ]
+            [("/limit".to_owned(), FieldCode::InvalidValue), ("/nope".to_owned(), FieldCode::UnknownField)]
         );
     }
 

@@ -61,9 +61,7 @@ impl Request {
             .iter()
             .find(|(known, _)| known == name)
             .ok_or_else(|| Error::internal(format!("the path has no parameter {name}")))?;
-        value
-            .parse()
-            .map_err(|_| Error::invalid_field(&format!("/{name}"), FieldCode::InvalidFormat))
+        value.parse().map_err(|_| Error::invalid_field(&format!("/{name}"), FieldCode::InvalidFormat))
     }
 
     /// The body as its type; every field at fault is reported together.
@@ -71,9 +69,7 @@ impl Request {
     /// # Errors
     /// `INVALID_REQUEST` with details.
     pub fn body<T: occ_api::json::FromBody>(&self) -> Result<T> {
-        let value = self
-            .json()
-            .ok_or_else(|| Error::internal("the operation declares no body"))?;
+        let value = self.json().ok_or_else(|| Error::internal("the operation declares no body"))?;
         occ_api::json::decode(value).map_err(Error::invalid)
     }
 
@@ -86,10 +82,7 @@ impl Request {
     /// A query parameter; its form was checked already.
     #[must_use]
     pub fn query(&self, name: &str) -> Option<&str> {
-        self.query
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, value)| value.as_str())
+        self.query.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     /// Is the flag given as `true`?
@@ -101,9 +94,7 @@ impl Request {
     /// How long the client wants to wait.
     #[must_use]
     pub fn wait(&self) -> Option<Duration> {
-        self.query("wait")
-            .and_then(|secs| secs.parse().ok())
-            .map(Duration::from_secs)
+        self.query("wait").and_then(|secs| secs.parse().ok()).map(Duration::from_secs)
     }
 
     /// The part of the list that is wanted.
@@ -133,9 +124,7 @@ impl Request {
     /// # Errors
     /// `PRECONDITION_FAILED` with the current version.
     pub fn check_version(&self, current: u64) -> Result<()> {
-        self.if_match
-            .as_ref()
-            .map_or(Ok(()), |condition| condition.check(current))
+        self.if_match.as_ref().map_or(Ok(()), |condition| condition.check(current))
     }
 
     /// Call after the permissions: the stored answer of an equal request, or the token that stores this one's.
@@ -156,9 +145,7 @@ impl Request {
     }
 
     pub(super) fn path_values(&self) -> impl Iterator<Item = (&str, &str)> {
-        self.path
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.as_str()))
+        self.path.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     pub(super) fn query_values(&self) -> impl Iterator<Item = (&str, &str)> {

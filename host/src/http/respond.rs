@@ -37,11 +37,7 @@ enum Content {
     Nothing,
     Data(Box<RawValue>),
     Bare(Box<RawValue>),
-    Attachment {
-        media_type: &'static str,
-        file_name: String,
-        bytes: Vec<u8>,
-    },
+    Attachment { media_type: &'static str, file_name: String, bytes: Vec<u8> },
 }
 
 impl Reply {
@@ -80,10 +76,7 @@ impl Reply {
     /// # Errors
     /// As [`Reply::ok`].
     pub fn page<T: Serialize>(items: &[T], next: Option<Option<String>>) -> Result<Self> {
-        Ok(Self {
-            next,
-            ..Self::data_with(200, &items)?
-        })
+        Ok(Self { next, ..Self::data_with(200, &items)? })
     }
 
     /// A document without the envelope.
@@ -97,33 +90,19 @@ impl Reply {
     /// A download without the envelope.
     #[must_use]
     pub fn attachment(media_type: &'static str, file_name: String, bytes: Vec<u8>) -> Self {
-        Self::new(
-            200,
-            Content::Attachment {
-                media_type,
-                file_name,
-                bytes,
-            },
-        )
+        Self::new(200, Content::Attachment { media_type, file_name, bytes })
     }
 
     /// Adds the `ETag` of a version.
     #[must_use]
     pub fn etag(self, version: u64) -> Self {
-        Self {
-            version: Some(version),
-            ..self
-        }
+        Self { version: Some(version), ..self }
     }
 
     /// An answer that was stored by an earlier request.
     pub(super) fn replayed(status: u16, data: Option<Box<RawValue>>, version: Option<u64>) -> Self {
         let content = data.map_or(Content::Nothing, Content::Data);
-        Self {
-            version,
-            replayed: true,
-            ..Self::new(status, content)
-        }
+        Self { version, replayed: true, ..Self::new(status, content) }
     }
 
     /// HTTP status.
@@ -158,13 +137,7 @@ impl Reply {
     }
 
     fn new(status: u16, content: Content) -> Self {
-        Self {
-            status,
-            content,
-            version: None,
-            replayed: false,
-            next: None,
-        }
+        Self { status, content, version: None, replayed: false, next: None }
     }
 }
 
@@ -203,20 +176,14 @@ struct FailureBody<'a> {
 
 /// The answer to a handler's reply.
 pub(super) fn success(reply: &Reply, id: &RequestId) -> Response {
-    let meta = Meta {
-        request_id: id,
-        next_cursor: reply.next.as_ref(),
-    };
+    let meta = Meta { request_id: id, next_cursor: reply.next.as_ref() };
     let (body, content_type) = match &reply.content {
         Content::Nothing => (Body::empty(), None),
         Content::Bare(document) => (Body::from(document.get().to_owned()), Some(JSON)),
         Content::Data(data) => (json_body(&Success { data, meta }), Some(JSON)),
-        Content::Attachment {
-            media_type, bytes, ..
-        } => (
-            Body::from(bytes.clone()),
-            Some(HeaderValue::from_static(media_type)),
-        ),
+        Content::Attachment { media_type, bytes, .. } => {
+            (Body::from(bytes.clone()), Some(HeaderValue::from_static(media_type)))
+        }
     };
     let status = StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = response(status, body, content_type, id);
@@ -231,10 +198,7 @@ pub(super) fn success(reply: &Reply, id: &RequestId) -> Response {
         insert(
             headers,
             axum::http::header::CONTENT_DISPOSITION,
-            &format!(
-                "attachment; filename=\"{}\"",
-                file_name.replace(['"', '\\', '/'], "_")
-            ),
+            &format!("attachment; filename=\"{}\"", file_name.replace(['"', '\\', '/'], "_")),
         );
     }
     response
@@ -249,10 +213,7 @@ pub(super) fn failure(error: &Error, id: &RequestId) -> Response {
         message: cut(error.message()),
         details: details.get(..DETAILS_MAX).unwrap_or(details),
     };
-    let meta = Meta {
-        request_id: id,
-        next_cursor: None,
-    };
+    let meta = Meta { request_id: id, next_cursor: None };
     let status = StatusCode::from_u16(code.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut response = response(status, json_body(&Failure { error: body, meta }), Some(JSON), id);
     let headers = response.headers_mut();

@@ -16,15 +16,9 @@ static TABLE: LazyLock<Vec<Operation>> = LazyLock::new(operations);
 static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
     let mut resources: Vec<Resource> = Vec::new();
     for operation in TABLE.iter() {
-        match resources
-            .iter_mut()
-            .find(|resource| resource.path == operation.path)
-        {
+        match resources.iter_mut().find(|resource| resource.path == operation.path) {
             Some(resource) => resource.operations.push(operation),
-            None => resources.push(Resource {
-                path: operation.path,
-                operations: vec![operation],
-            }),
+            None => resources.push(Resource { path: operation.path, operations: vec![operation] }),
         }
     }
     resources
@@ -41,10 +35,7 @@ pub(super) fn resources() -> &'static [Resource] {
 }
 
 fn operations() -> Vec<Operation> {
-    [service(), tenant::operations(), administration::operations()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [service(), tenant::operations(), administration::operations()].into_iter().flatten().collect()
 }
 
 fn service() -> Vec<Operation> {

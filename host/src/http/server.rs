@@ -69,9 +69,7 @@ pub async fn serve(app: App, listener: TcpListener, lame_duck: Duration) -> bool
 
 /// Serves the private listener until `stop`.
 pub async fn private(listener: TcpListener, routes: Router, stop: CancellationToken) {
-    let served = axum::serve(listener, routes)
-        .with_graceful_shutdown(stop.cancelled_owned())
-        .await;
+    let served = axum::serve(listener, routes).with_graceful_shutdown(stop.cancelled_owned()).await;
     if let Err(error) = served {
         tracing::warn!(cause = %error, "private-listener.ended");
     }
@@ -86,11 +84,7 @@ struct Connections {
 impl Connections {
     fn new() -> Self {
         let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-        Self {
-            stop: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-            places,
-        }
+        Self { stop: CancellationToken::new(), tasks: TaskTracker::new(), places }
     }
 
     async fn finish(self, patience: Duration) -> bool {
@@ -144,10 +138,7 @@ async fn connection(
         }
     });
     let mut builder = http1::Builder::new();
-    builder
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_READ_MAX)
-        .max_header_size(HEADER_BYTES_MAX);
+    builder.timer(TokioTimer::new()).header_read_timeout(HEADER_READ_MAX).max_header_size(HEADER_BYTES_MAX);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,

@@ -11,12 +11,7 @@ use crate::error::Result;
 
 /// Takes a free, lapsed or expired key. A lapsed key is taken over by an equal request only and keeps its resource.
 pub(super) async fn reservation_insert(conn: &mut PgConnection, wanted: &Wanted<'_>) -> Result<Found> {
-    let Reservation {
-        principal,
-        scope,
-        key,
-        id,
-    } = wanted.reservation;
+    let Reservation { principal, scope, key, id } = wanted.reservation;
     let reserved = sqlx::query!(
         r#"insert into occ.idempotency_keys as k
              (principal_id, scope, key, request_hash, reservation, state, locked_until, resource_id, created_at, expires_at)
@@ -43,12 +38,8 @@ pub(super) async fn reservation_insert(conn: &mut PgConnection, wanted: &Wanted<
     .fetch_optional(&mut *conn)
     .await?;
     match reserved {
-        Some(row) => Ok(Found::Reserved {
-            resource_id: row.resource_id,
-        }),
-        None => Ok(stored(conn, principal, scope, key)
-            .await?
-            .map_or(Found::Gone, Found::Taken)),
+        Some(row) => Ok(Found::Reserved { resource_id: row.resource_id }),
+        None => Ok(stored(conn, principal, scope, key).await?.map_or(Found::Gone, Found::Taken)),
     }
 }
 
@@ -124,8 +115,7 @@ pub(super) async fn reservation_delete(conn: &mut PgConnection, reservation: &Re
 
 /// Version of the schema and the oldest binary that it still serves.
 pub(super) async fn schema_versions(conn: &mut PgConnection) -> Result<Option<(i64, i64)>> {
-    let row = sqlx::query!("select version, compatible_from from occ.schema_state")
-        .fetch_optional(conn)
-        .await?;
+    let row =
+        sqlx::query!("select version, compatible_from from occ.schema_state").fetch_optional(conn).await?;
     Ok(row.map(|row| (row.version, row.compatible_from)))
 }

@@ -108,10 +108,7 @@ pub fn is_checked((action, kind): Pair) -> bool {
         }
         Kind::Secret | Kind::CredentialSource => matches!(action, Create | Read | Update | Delete | Operate),
         Kind::Agent => {
-            matches!(
-                action,
-                Create | Read | Update | Delete | Deploy | Operate | Administer | ReadLogs
-            )
+            matches!(action, Create | Read | Update | Delete | Deploy | Operate | Administer | ReadLogs)
         }
         Kind::AgentRevision => action == Read,
     }
@@ -144,56 +141,31 @@ impl Access {
     /// On the Installation itself.
     #[must_use]
     pub fn installation(action: Action, installation: &InstallationId) -> Self {
-        Self {
-            action,
-            kind: Kind::Installation,
-            id: installation.to_string(),
-            namespace: None,
-        }
+        Self { action, kind: Kind::Installation, id: installation.to_string(), namespace: None }
     }
 
     /// On one Namespace.
     #[must_use]
     pub fn namespace(action: Action, namespace: &NamespaceId) -> Self {
-        Self {
-            action,
-            kind: Kind::Namespace,
-            id: namespace.to_string(),
-            namespace: Some(namespace.clone()),
-        }
+        Self { action, kind: Kind::Namespace, id: namespace.to_string(), namespace: Some(namespace.clone()) }
     }
 
     /// Creating a Namespace in the Installation.
     #[must_use]
     pub fn namespaces(installation: &InstallationId) -> Self {
-        Self {
-            action: Action::Create,
-            kind: Kind::Namespace,
-            id: installation.to_string(),
-            namespace: None,
-        }
+        Self { action: Action::Create, kind: Kind::Namespace, id: installation.to_string(), namespace: None }
     }
 
     /// Creating a resource of a kind in a Namespace.
     #[must_use]
     pub fn collection(kind: Kind, namespace: &NamespaceId) -> Self {
-        Self {
-            action: Action::Create,
-            kind,
-            id: namespace.to_string(),
-            namespace: Some(namespace.clone()),
-        }
+        Self { action: Action::Create, kind, id: namespace.to_string(), namespace: Some(namespace.clone()) }
     }
 
     /// On one resource of a Namespace.
     #[must_use]
     pub fn item(action: Action, kind: Kind, namespace: &NamespaceId, id: impl fmt::Display) -> Self {
-        Self {
-            action,
-            kind,
-            id: id.to_string(),
-            namespace: Some(namespace.clone()),
-        }
+        Self { action, kind, id: id.to_string(), namespace: Some(namespace.clone()) }
     }
 
     /// Does the request name its scope as its kind demands?

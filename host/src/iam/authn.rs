@@ -43,15 +43,8 @@ impl NewKey {
     #[must_use]
     pub fn draw(ids: &Ids) -> Self {
         let bytes = Zeroizing::new(ids.bytes::<KEY_BYTES>());
-        let text = Zeroizing::new(format!(
-            "{KEY_PREFIX}{}",
-            URL_SAFE_NO_PAD.encode(bytes.as_slice())
-        ));
-        Self {
-            shown: text.chars().take(KEY_SHOWN_CHARS).collect(),
-            hash: hash(&text),
-            text,
-        }
+        let text = Zeroizing::new(format!("{KEY_PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes.as_slice())));
+        Self { shown: text.chars().take(KEY_SHOWN_CHARS).collect(), hash: hash(&text), text }
     }
 }
 
@@ -70,9 +63,7 @@ pub async fn verify(app: &App, text: &str, request_id: &RequestId) -> Result<Cal
     }
     let now = app.clock.now();
     let mut conn = app.db.acquire().await?;
-    let row = store::key_find(&mut conn, &hash(text), now)
-        .await?
-        .ok_or_else(unauthenticated)?;
+    let row = store::key_find(&mut conn, &hash(text), now).await?.ok_or_else(unauthenticated)?;
     let key = parse(&row)?;
     if is_stale(row.last_used_at, now) {
         // A missed note of a use must not refuse the request.
@@ -85,9 +76,7 @@ pub async fn verify(app: &App, text: &str, request_id: &RequestId) -> Result<Cal
         return Ok(caller);
     }
     let access = Access::installation(Action::Read, &app.installation);
-    let refusal = app
-        .iam
-        .refuse(&caller, &access, Decision::refused(Reason::KeyScope));
+    let refusal = app.iam.refuse(&caller, &access, Decision::refused(Reason::KeyScope));
     crate::audit::append_denials(app, caller.take_denials()).await?;
     Err(refusal)
 }
@@ -103,12 +92,7 @@ fn parse(row: &KeyRow) -> Result<Key> {
     Ok(Key {
         id: KeyId::parse(&row.id).map_err(broken)?,
         owner: IdentityId::parse(&row.service_principal_id).map_err(broken)?,
-        scope: row
-            .namespace_id
-            .as_deref()
-            .map(NamespaceId::parse)
-            .transpose()
-            .map_err(broken)?,
+        scope: row.namespace_id.as_deref().map(NamespaceId::parse).transpose().map_err(broken)?,
     })
 }
 
@@ -119,9 +103,7 @@ fn is_stale(last_used_at: Option<OffsetDateTime>, now: OffsetDateTime) -> bool {
 fn is_key(text: &str) -> bool {
     let is_base64url = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
     text.len() == KEY_CHARS
-        && text
-            .strip_prefix(KEY_PREFIX)
-            .is_some_and(|rest| rest.bytes().all(is_base64url))
+        && text.strip_prefix(KEY_PREFIX).is_some_and(|rest| rest.bytes().all(is_base64url))
 }
 
 /// The answer to a request without a valid credential.
@@ -152,9 +134,6 @@ mod tests {
         let now = OffsetDateTime::UNIX_EPOCH + Duration::days(1);
         assert!(is_stale(None, now));
         assert!(!is_stale(Some(now - Duration::minutes(5)), now));
-        assert!(is_stale(
-            Some(now - Duration::minutes(5) - Duration::seconds(1)),
-            now
-        ));
+        assert!(is_stale(Some(now - Duration::minutes(5) - Duration::seconds(1)), now));
     }
 }

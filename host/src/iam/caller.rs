@@ -45,14 +45,7 @@ impl Caller {
         key_scope: Option<NamespaceId>,
         request_id: RequestId,
     ) -> Self {
-        Self {
-            identity,
-            key,
-            key_scope,
-            request_id,
-            audit_action: None,
-            state: Arc::default(),
-        }
+        Self { identity, key, key_scope, request_id, audit_action: None, state: Arc::default() }
     }
 
     /// Names the audit action of the operation that is being served.
@@ -79,11 +72,7 @@ impl Caller {
     /// Keeps a denial until the request ends: it is appended on its own, after the handler let go
     /// of its transaction.
     pub(super) fn remember_denial(&self, event: audit::Event) {
-        self.state
-            .denials
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(event);
+        self.state.denials.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 
     /// Takes the denials of the request, for the one place that writes them.

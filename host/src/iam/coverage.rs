@@ -79,28 +79,19 @@ pub fn grants(rows: &PrincipalRows) -> Vec<Grant> {
 
 /// The grants of one binding.
 pub fn binding_grants(binding: &BindingRow) -> impl Iterator<Item = Grant> {
-    let namespace = binding
-        .namespace
-        .clone()
-        .or_else(|| binding.role_namespace.clone());
+    let namespace = binding.namespace.clone().or_else(|| binding.role_namespace.clone());
     let reach = Reach::new(namespace, binding.target.clone());
     binding
         .pairs
         .iter()
         .filter(|(_, kind)| binding.target.as_ref().is_none_or(|target| target.kind == *kind))
-        .map(move |&(action, kind)| Grant {
-            action,
-            kind,
-            reach: reach.clone(),
-        })
+        .map(move |&(action, kind)| Grant { action, kind, reach: reach.clone() })
 }
 
 /// The first grant of `target` that no grant of `caller` covers.
 #[must_use]
 pub fn uncovered<'a>(caller: &[Grant], target: &'a [Grant]) -> Option<&'a Grant> {
-    target
-        .iter()
-        .find(|wanted| !caller.iter().any(|held| held.covers(wanted)))
+    target.iter().find(|wanted| !caller.iter().any(|held| held.covers(wanted)))
 }
 
 #[cfg(test)]

@@ -162,11 +162,7 @@ impl Decision {
     /// A refusal without matching rows.
     #[must_use]
     pub fn refused(reason: Reason) -> Self {
-        Self {
-            allowed: false,
-            reason,
-            evidence: Evidence::default(),
-        }
+        Self { allowed: false, reason, evidence: Evidence::default() }
     }
 }
 
@@ -179,31 +175,16 @@ pub fn decide(rows: &PrincipalRows, request: &Access) -> Decision {
     let Some(identity) = rows.identity.as_ref().filter(|identity| !identity.disabled) else {
         return Decision::refused(Reason::UnknownIdentity);
     };
-    let mut evidence = Evidence {
-        identity: Some(identity.id.clone()),
-        ..Evidence::default()
-    };
+    let mut evidence = Evidence { identity: Some(identity.id.clone()), ..Evidence::default() };
     if identity.namespace.is_some() && identity.namespace != request.namespace {
-        return Decision {
-            allowed: false,
-            reason: Reason::OutOfScope,
-            evidence,
-        };
+        return Decision { allowed: false, reason: Reason::OutOfScope, evidence };
     }
-    for binding in rows
-        .bindings
-        .iter()
-        .filter(|binding| grants(identity, binding, request))
-    {
+    for binding in rows.bindings.iter().filter(|binding| grants(identity, binding, request)) {
         evidence.bindings.insert(binding.id.clone());
         evidence.roles.insert(binding.role.clone());
         evidence.groups.extend(binding.group.clone());
     }
-    for restriction in rows
-        .restrictions
-        .iter()
-        .filter(|restriction| denies(restriction, request))
-    {
+    for restriction in rows.restrictions.iter().filter(|restriction| denies(restriction, request)) {
         evidence.restrictions.insert(restriction.id.clone());
     }
     let reason = match (evidence.bindings.is_empty(), evidence.restrictions.is_empty()) {
@@ -211,19 +192,13 @@ pub fn decide(rows: &PrincipalRows, request: &Access) -> Decision {
         (false, false) => Reason::Restricted,
         (false, true) => Reason::Allowed,
     };
-    Decision {
-        allowed: reason == Reason::Allowed,
-        reason,
-        evidence,
-    }
+    Decision { allowed: reason == Reason::Allowed, reason, evidence }
 }
 
 fn grants(identity: &IdentityRow, binding: &BindingRow, request: &Access) -> bool {
     let counts = binding.group.is_none() || identity.kind == IdentityKind::Principal;
-    let target_fits = binding
-        .target
-        .as_ref()
-        .is_none_or(|target| target.kind == request.kind && target.id == request.id);
+    let target_fits =
+        binding.target.as_ref().is_none_or(|target| target.kind == request.kind && target.id == request.id);
     counts
         && target_fits
         && absent_or_equal(binding.namespace.as_ref(), request.namespace.as_ref())
@@ -235,10 +210,7 @@ fn denies(restriction: &RestrictionRow, request: &Access) -> bool {
     restriction.action == request.action
         && restriction.kind == request.kind
         && absent_or_equal(restriction.namespace.as_ref(), request.namespace.as_ref())
-        && restriction
-            .resource_id
-            .as_ref()
-            .is_none_or(|id| *id == request.id)
+        && restriction.resource_id.as_ref().is_none_or(|id| *id == request.id)
 }
 
 fn absent_or_equal(scope: Option<&NamespaceId>, requested: Option<&NamespaceId>) -> bool {

@@ -47,10 +47,7 @@ impl Home {
     /// What every policy operation needs: administer on the Installation, and read on the Namespace of the path.
     pub(super) fn accesses(&self, app: &App) -> Vec<Access> {
         let mut accesses = vec![Access::installation(Action::Administer, &app.installation)];
-        accesses.extend(
-            self.namespace()
-                .map(|namespace| Access::namespace(Action::Read, namespace)),
-        );
+        accesses.extend(self.namespace().map(|namespace| Access::namespace(Action::Read, namespace)));
         accesses
     }
 
@@ -64,13 +61,9 @@ impl Home {
             return store::installation_lock(tx).await;
         };
         store::installation_share(tx).await?;
-        let status = store::namespace_lock(tx, namespace)
-            .await?
-            .ok_or_else(Error::not_found)?;
+        let status = store::namespace_lock(tx, namespace).await?.ok_or_else(Error::not_found)?;
         if makes && matches!(status.as_str(), "failed" | "deleting") {
-            return Err(Error::conflict(format!(
-                "The Namespace is {status}: nothing can be made in it."
-            )));
+            return Err(Error::conflict(format!("The Namespace is {status}: nothing can be made in it.")));
         }
         Ok(())
     }

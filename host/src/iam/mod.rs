@@ -191,10 +191,7 @@ impl Iam {
         let Some(scope) = &caller.key_scope else {
             return Ok(());
         };
-        match accesses
-            .iter()
-            .find(|access| access.namespace.as_ref() != Some(scope))
-        {
+        match accesses.iter().find(|access| access.namespace.as_ref() != Some(scope)) {
             Some(outside) => Err(self.refuse(caller, outside, Decision::refused(Reason::KeyScope))),
             None => Ok(()),
         }

@@ -17,10 +17,7 @@ pub(super) const ROWS_PER_PRINCIPAL_MAX: i64 = 10_000;
 
 /// Demands the permission of a policy operation, and for a record of a Namespace that it exists.
 pub(super) async fn require(app: &App, request: &Request, home: &Home) -> Result<Scope> {
-    let scope = app
-        .iam
-        .require_all(app, &request.caller, &home.accesses(app))
-        .await?;
+    let scope = app.iam.require_all(app, &request.caller, &home.accesses(app)).await?;
     if let Some(namespace) = home.namespace() {
         let mut conn = app.db.acquire().await?;
         if !store::namespace_exists(&mut conn, namespace).await? {
@@ -32,9 +29,7 @@ pub(super) async fn require(app: &App, request: &Request, home: &Home) -> Result
 
 /// Decides again after the locks of a change.
 pub(super) async fn decide_again(app: &App, tx: &mut Tx, request: &Request, home: &Home) -> Result<Scope> {
-    app.iam
-        .decide_again(tx, &request.caller, &home.accesses(app))
-        .await
+    app.iam.decide_again(tx, &request.caller, &home.accesses(app)).await
 }
 
 /// Refuses a change of grants that the caller does not hold itself; `what` names the target in the answer.
@@ -52,13 +47,9 @@ pub(super) async fn cover(
     let access = Access::installation(Action::Administer, &app.installation);
     let mut decision = Decision::refused(Reason::NotCovered);
     decision.evidence.identity = Some(request.caller.identity.clone());
-    let message = format!(
-        "The caller does not hold {} on {}, which {what} grants.",
-        missing.action, missing.kind
-    );
-    Err(app
-        .iam
-        .refuse_naming(&request.caller, &access, decision, &message))
+    let message =
+        format!("The caller does not hold {} on {}, which {what} grants.", missing.action, missing.kind);
+    Err(app.iam.refuse_naming(&request.caller, &access, decision, &message))
 }
 
 /// After a removal at Installation level: somebody must still be able to administer it.

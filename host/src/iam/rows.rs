@@ -41,18 +41,9 @@ pub(super) fn parse(raw: Vec<RawRow>) -> (PrincipalRows, Vec<InvalidRow>) {
     let mut invalid = Vec::new();
     for row in raw {
         let (record, taken) = match row.record.as_str() {
-            "binding" => (
-                "binding",
-                binding(&row).map(|binding| rows.bindings.push(binding)),
-            ),
-            "restriction" => (
-                "restriction",
-                restriction(&row).map(|deny| rows.restrictions.push(deny)),
-            ),
-            _ => (
-                "identity",
-                identity(&row).map(|identity| rows.identity = Some(identity)),
-            ),
+            "binding" => ("binding", binding(&row).map(|binding| rows.bindings.push(binding))),
+            "restriction" => ("restriction", restriction(&row).map(|deny| rows.restrictions.push(deny))),
+            _ => ("identity", identity(&row).map(|identity| rows.identity = Some(identity))),
         };
         if taken.is_none() {
             invalid.push(InvalidRow { record, id: row.id });
@@ -73,11 +64,7 @@ fn binding(row: &RawRow) -> Option<BindingRow> {
     let namespace = optional::<NamespaceId>(row.namespace_id.as_ref())?;
     let role_namespace = optional::<NamespaceId>(row.role_namespace_id.as_ref())?;
     let target = target(row)?;
-    let pairs = row
-        .pairs
-        .iter()
-        .filter_map(|pair| pair_of(pair))
-        .collect::<BTreeSet<Pair>>();
+    let pairs = row.pairs.iter().filter_map(|pair| pair_of(pair)).collect::<BTreeSet<Pair>>();
     let role_fits = role_namespace.is_none()
         || (role_namespace == namespace && pairs.iter().all(|pair| fits_namespace_role(*pair)));
     let target_fits = target.as_ref().is_none_or(|target| {
@@ -102,10 +89,7 @@ fn binding(row: &RawRow) -> Option<BindingRow> {
 fn target(row: &RawRow) -> Option<Option<Target>> {
     match (&row.resource_kind, &row.resource_id) {
         (None, None) => Some(None),
-        (Some(kind), Some(id)) => Some(Some(Target {
-            kind: kind.parse().ok()?,
-            id: id.clone(),
-        })),
+        (Some(kind), Some(id)) => Some(Some(Target { kind: kind.parse().ok()?, id: id.clone() })),
         _ => None,
     }
 }

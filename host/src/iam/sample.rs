@@ -10,10 +10,8 @@ use rand::{RngExt, SeedableRng};
 use super::access::{Access, Action, Kind, Pair};
 use super::decide::{BindingRow, IdentityKind, IdentityRow, PrincipalRows, RestrictionRow, Target};
 
-pub(super) const NS: [&str; 2] = [
-    "ns_3f0c2a9e-7b1d-4c55-9a51-0c8e6f2d4b10",
-    "ns_3f0c2a9e-7b1d-4c55-9a51-0c8e6f2d4b11",
-];
+pub(super) const NS: [&str; 2] =
+    ["ns_3f0c2a9e-7b1d-4c55-9a51-0c8e6f2d4b10", "ns_3f0c2a9e-7b1d-4c55-9a51-0c8e6f2d4b11"];
 pub(super) const AGENTS: [&str; 3] = ["agt_a", "agt_b", "agt_c"];
 static NAMESPACES: LazyLock<[NamespaceId; 2]> = LazyLock::new(|| NS.map(|id| id.parse().unwrap()));
 static IDENTITY: LazyLock<IdentityId> =
@@ -66,19 +64,14 @@ impl Sample {
 
     fn target(&mut self) -> Option<Target> {
         let kind = self.pick(&KINDS);
-        self.chance(40).then(|| Target {
-            kind,
-            id: self.id(kind),
-        })
+        self.chance(40).then(|| Target { kind, id: self.id(kind) })
     }
 
     pub(super) fn binding(&mut self, index: usize) -> BindingRow {
         let namespace = self.namespace();
         BindingRow {
             id: format!("binding_{index}").parse().unwrap(),
-            group: self
-                .chance(30)
-                .then(|| format!("grp_{}", self.below(2)).parse().unwrap()),
+            group: self.chance(30).then(|| format!("grp_{}", self.below(2)).parse().unwrap()),
             target: self.target(),
             role: format!("role_{}", self.below(4)).parse().unwrap(),
             role_namespace: if self.chance(70) { None } else { namespace.clone() },
@@ -102,20 +95,14 @@ impl Sample {
         let human = self.chance(50);
         let identity = IdentityRow {
             id: IDENTITY.clone(),
-            kind: if human {
-                IdentityKind::Principal
-            } else {
-                IdentityKind::ServicePrincipal
-            },
+            kind: if human { IdentityKind::Principal } else { IdentityKind::ServicePrincipal },
             namespace: if human { None } else { self.namespace() },
             agent: None,
             disabled: self.chance(5),
         };
         PrincipalRows {
             identity: self.chance(95).then_some(identity),
-            bindings: (0..self.below(ROWS_MAX))
-                .map(|index| self.binding(index))
-                .collect(),
+            bindings: (0..self.below(ROWS_MAX)).map(|index| self.binding(index)).collect(),
             restrictions: (0..self.below(3)).map(|index| self.restriction(index)).collect(),
         }
     }
@@ -128,11 +115,6 @@ impl Sample {
             (_, Some(namespace)) if kind == Kind::Namespace && self.chance(80) => namespace.to_string(),
             _ => self.id(kind),
         };
-        Access {
-            action,
-            kind,
-            id,
-            namespace,
-        }
+        Access { action, kind, id, namespace }
     }
 }

@@ -18,20 +18,12 @@ pub struct Scope {
 
 impl Scope {
     pub(super) fn new(identity: IdentityId, access: Access, decision: Decision) -> Self {
-        Self {
-            identity,
-            access,
-            decision,
-        }
+        Self { identity, access, decision }
     }
 
     /// The scope of the product itself, for work that no caller's right may stop or allow.
     pub(super) fn system(identity: IdentityId, namespace: &NamespaceId) -> Self {
-        let decision = Decision {
-            allowed: true,
-            reason: Reason::Allowed,
-            evidence: Evidence::default(),
-        };
+        let decision = Decision { allowed: true, reason: Reason::Allowed, evidence: Evidence::default() };
         Self {
             identity,
             access: Access::item(Action::Operate, Kind::Namespace, namespace, namespace),

@@ -129,17 +129,13 @@ pub(super) async fn key_touch(
 
 /// Locks the Installation for a change of its policy.
 pub(super) async fn installation_lock(tx: &mut PgConnection) -> Result<()> {
-    sqlx::query!("select id from occ.installation for update")
-        .fetch_optional(tx)
-        .await?;
+    sqlx::query!("select id from occ.installation for update").fetch_optional(tx).await?;
     Ok(())
 }
 
 /// Locks the Installation against changes of its policy while one of a Namespace is made.
 pub(super) async fn installation_share(tx: &mut PgConnection) -> Result<()> {
-    sqlx::query!("select id from occ.installation for share")
-        .fetch_optional(tx)
-        .await?;
+    sqlx::query!("select id from occ.installation for share").fetch_optional(tx).await?;
     Ok(())
 }
 

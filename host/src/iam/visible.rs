@@ -101,11 +101,7 @@ impl Sets {
             return;
         }
         // A Role of a Namespace in a wider binding still grants inside that Namespace alone.
-        let reach = binding
-            .namespace
-            .as_ref()
-            .or(binding.role_namespace.as_ref())
-            .or(scope);
+        let reach = binding.namespace.as_ref().or(binding.role_namespace.as_ref()).or(scope);
         match reach {
             Some(namespace) if !one_namespace => {
                 self.within.insert(namespace.to_string());

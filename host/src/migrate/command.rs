@@ -69,11 +69,7 @@ impl Command {
             );
         }
         let behind = self.require_current && checked.state != State::Current;
-        Ok(if behind {
-            ExitCode::from(EXIT_NOT_CURRENT)
-        } else {
-            ExitCode::SUCCESS
-        })
+        Ok(if behind { ExitCode::from(EXIT_NOT_CURRENT) } else { ExitCode::SUCCESS })
     }
 }
 

@@ -57,10 +57,7 @@ pub enum MigrateError {
 
 impl MigrateError {
     pub(super) fn refused(reason: Reason, text: impl Into<String>) -> Self {
-        Self::Refused {
-            reason,
-            text: text.into(),
-        }
+        Self::Refused { reason, text: text.into() }
     }
 
     /// Stable code.
@@ -104,16 +101,12 @@ impl From<sqlx::Error> for MigrateError {
             | sqlx::Error::Protocol(_)
             | sqlx::Error::WorkerCrashed => true,
             // 08: connection exception; 57P01..57P03: the server is shut down or the process was ended.
-            sqlx::Error::Database(error) => error
-                .code()
-                .is_some_and(|code| code.starts_with("08") || code.starts_with("57P0")),
+            sqlx::Error::Database(error) => {
+                error.code().is_some_and(|code| code.starts_with("08") || code.starts_with("57P0"))
+            }
             _ => false,
         };
-        if lost {
-            Self::ConnectionLost(error)
-        } else {
-            Self::Statement(error)
-        }
+        if lost { Self::ConnectionLost(error) } else { Self::Statement(error) }
     }
 }
 

@@ -109,12 +109,7 @@ pub(super) async fn state_write(
                product_version = excluded.product_version, updated_at = now()
          where (schema_state.version, schema_state.compatible_from, schema_state.product_version)
                is distinct from (excluded.version, excluded.compatible_from, excluded.product_version)";
-    sqlx::query(statement)
-        .bind(version)
-        .bind(compatible_from)
-        .bind(PRODUCT_VERSION)
-        .execute(db)
-        .await?;
+    sqlx::query(statement).bind(version).bind(compatible_from).bind(PRODUCT_VERSION).execute(db).await?;
     Ok(())
 }
 

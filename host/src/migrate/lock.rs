@@ -19,9 +19,7 @@ pub(super) async fn take(db: &mut PgConnection, wait: Duration) -> Result<(), Mi
     let give_up = Instant::now() + wait;
     while !try_take(db).await? {
         if Instant::now() >= give_up {
-            return Err(MigrateError::LockTimeout {
-                wait_secs: wait.as_secs(),
-            });
+            return Err(MigrateError::LockTimeout { wait_secs: wait.as_secs() });
         }
         sleep(TRY_EVERY).await;
     }

@@ -56,19 +56,13 @@ impl MigrateConfig {
     /// The default waits for a database at `url`.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            lock_wait: LOCK_WAIT,
-        }
+        Self { url: url.into(), lock_wait: LOCK_WAIT }
     }
 }
 
 impl std::fmt::Debug for MigrateConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("MigrateConfig")
-            .field("url", &"hidden")
-            .field("lock_wait", &self.lock_wait)
-            .finish()
+        f.debug_struct("MigrateConfig").field("url", &"hidden").field("lock_wait", &self.lock_wait).finish()
     }
 }
 
@@ -194,9 +188,7 @@ async fn attempt(
         if applied.last() != Some(&file.name) {
             applied.push(file.name.clone());
         }
-        db.apply(ledger::RECEIPTS, &file.migration)
-            .await
-            .map_err(|error| failed(file, error))?;
+        db.apply(ledger::RECEIPTS, &file.migration).await.map_err(|error| failed(file, error))?;
         tracing::info!(version = file.version(), name = file.name, "migration.applied");
     }
     ledger::state_write(&mut db, source.version(), source.compatible_from()).await?;
@@ -218,28 +210,14 @@ async fn verified(
         verify::schema_is_empty(db).await?;
     }
     let done = receipts.len();
-    let pending: Vec<String> = source
-        .files()
-        .iter()
-        .skip(done)
-        .map(|file| file.name.clone())
-        .collect();
+    let pending: Vec<String> = source.files().iter().skip(done).map(|file| file.name.clone()).collect();
     let state = match (done, pending.is_empty()) {
         (_, true) => State::Current,
         (0, false) => State::Empty,
         (_, false) => State::Behind,
     };
     let version = receipts.last().map(|receipt| receipt.version);
-    Ok((
-        Checked {
-            state,
-            version,
-            target: source.version(),
-            pending,
-            server_major,
-        },
-        done,
-    ))
+    Ok((Checked { state, version, target: source.version(), pending, server_major }, done))
 }
 
 async fn connect(config: &MigrateConfig) -> Result<PgConnection, MigrateError> {

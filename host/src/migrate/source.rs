@@ -50,17 +50,9 @@ impl SourceFile {
     #[must_use]
     pub fn new(version: i64, name: &str, sql: &'static str) -> Self {
         let description = Cow::Owned(name.replace('_', " "));
-        let migration = Migration::new(
-            version,
-            description,
-            MigrationType::Simple,
-            sql.into_sql_str(),
-            false,
-        );
-        Self {
-            name: name.to_owned(),
-            migration,
-        }
+        let migration =
+            Migration::new(version, description, MigrationType::Simple, sql.into_sql_str(), false);
+        Self { name: name.to_owned(), migration }
     }
 
     pub(super) fn version(&self) -> i64 {
@@ -68,14 +60,11 @@ impl SourceFile {
     }
 
     fn sha384(&self) -> String {
-        self.migration
-            .checksum
-            .iter()
-            .fold(String::new(), |mut text, byte| {
-                // Writing to a string cannot fail.
-                let _ = write!(text, "{byte:02x}");
-                text
-            })
+        self.migration.checksum.iter().fold(String::new(), |mut text, byte| {
+            // Writing to a string cannot fail.
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
     }
 }
 
@@ -90,14 +79,8 @@ impl Source {
                 migration: migration.clone(),
             })
             .collect();
-        let unreadable = Manifest {
-            format: 0,
-            files: Vec::new(),
-        };
-        Self {
-            files,
-            manifest: serde_json::from_str(MANIFEST).unwrap_or(unreadable),
-        }
+        let unreadable = Manifest { format: 0, files: Vec::new() };
+        Self { files, manifest: serde_json::from_str(MANIFEST).unwrap_or(unreadable) }
     }
 
     /// Other migrations with a manifest that fits them, for tests.
@@ -112,13 +95,7 @@ impl Source {
                 compatible_from: file.version(),
             })
             .collect();
-        Self {
-            files,
-            manifest: Manifest {
-                format: MANIFEST_FORMAT,
-                files: recorded,
-            },
-        }
+        Self { files, manifest: Manifest { format: MANIFEST_FORMAT, files: recorded } }
     }
 
     /// The first `count` migrations, as an earlier binary carried them; for tests.
@@ -160,9 +137,7 @@ impl Source {
         }
         let (carried, recorded) = (self.files.len(), self.manifest.files.len());
         if carried != recorded || carried == 0 {
-            return set(format!(
-                "the binary carries {carried} migrations, its manifest names {recorded}"
-            ));
+            return set(format!("the binary carries {carried} migrations, its manifest names {recorded}"));
         }
         let mut last = 0;
         for (file, record) in self.files.iter().zip(&self.manifest.files) {
@@ -181,11 +156,7 @@ impl Source {
             if file.sha384() != record.sha384 {
                 return Err(MigrateError::refused(
                     Reason::SourceBytesDiffer,
-                    format!(
-                        "the bytes of {}_{} are not those of the manifest",
-                        file.version(),
-                        file.name
-                    ),
+                    format!("the bytes of {}_{} are not those of the manifest", file.version(), file.name),
                 ));
             }
             last = file.version();

@@ -24,54 +24,34 @@ fn receipts(files: &[SourceFile]) -> Vec<Receipt> {
 }
 
 fn reason(receipts: &[Receipt]) -> Option<Reason> {
-    verify::receipts(&Source::of(three()), receipts)
-        .err()
-        .and_then(|error| error.reason())
+    verify::receipts(&Source::of(three()), receipts).err().and_then(|error| error.reason())
 }
 
 #[test]
 fn the_embedded_files_are_those_of_the_manifest() {
     Source::embedded().verify().unwrap();
-    assert_eq!(
-        super::expected_version(),
-        Source::embedded().files().last().unwrap().version()
-    );
+    assert_eq!(super::expected_version(), Source::embedded().files().last().unwrap().version());
 }
 
 #[test]
 fn a_manifest_that_names_other_files_is_refused() {
     let mut shorter = Source::of(three());
     shorter.files.pop();
-    assert_eq!(
-        shorter.verify().unwrap_err().reason(),
-        Some(Reason::SourceSetDiffers)
-    );
+    assert_eq!(shorter.verify().unwrap_err().reason(), Some(Reason::SourceSetDiffers));
     let mut renamed = Source::of(three());
     renamed.files[1].name = "second_drop".to_owned();
-    assert_eq!(
-        renamed.verify().unwrap_err().reason(),
-        Some(Reason::SourceSetDiffers)
-    );
+    assert_eq!(renamed.verify().unwrap_err().reason(), Some(Reason::SourceSetDiffers));
     let mut swapped = three();
     swapped.swap(0, 1);
-    assert_eq!(
-        Source::of(swapped).verify().unwrap_err().reason(),
-        Some(Reason::SourceSetDiffers)
-    );
-    assert_eq!(
-        Source::of(Vec::new()).verify().unwrap_err().reason(),
-        Some(Reason::SourceSetDiffers)
-    );
+    assert_eq!(Source::of(swapped).verify().unwrap_err().reason(), Some(Reason::SourceSetDiffers));
+    assert_eq!(Source::of(Vec::new()).verify().unwrap_err().reason(), Some(Reason::SourceSetDiffers));
 }
 
 #[test]
 fn a_changed_file_is_refused() {
     let mut changed = Source::of(three());
     changed.files[2] = SourceFile::new(3, "third_create", "select 4");
-    assert_eq!(
-        changed.verify().unwrap_err().reason(),
-        Some(Reason::SourceBytesDiffer)
-    );
+    assert_eq!(changed.verify().unwrap_err().reason(), Some(Reason::SourceBytesDiffer));
 }
 
 #[test]
@@ -115,11 +95,6 @@ fn other_names_bytes_and_results_are_refused() {
 #[test]
 fn a_newer_history_is_named_as_such() {
     let mut newer = receipts(&three());
-    newer.push(Receipt {
-        version: 4,
-        name: "fourth_create".to_owned(),
-        success: true,
-        checksum: Vec::new(),
-    });
+    newer.push(Receipt { version: 4, name: "fourth_create".to_owned(), success: true, checksum: Vec::new() });
     assert_eq!(reason(&newer), Some(Reason::HistoryNewerThanBinary));
 }

@@ -46,11 +46,8 @@ pub(super) async fn server(db: &mut PgConnection) -> Result<i32, MigrateError> {
         let text = format!("the database's encoding is {encoding}; create it with encoding UTF8");
         return Err(MigrateError::refused(Reason::ServerUnsupported, text));
     }
-    let read_only: bool = scalar(
-        db,
-        "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean",
-    )
-    .await?;
+    let read_only: bool =
+        scalar(db, "select pg_is_in_recovery() or current_setting('transaction_read_only')::boolean").await?;
     if read_only {
         let text = "the server accepts no writes (a standby, or read only by its settings); point the URL at the primary";
         return Err(MigrateError::refused(Reason::ServerReadOnly, text));
@@ -65,20 +62,13 @@ pub(super) async fn server(db: &mut PgConnection) -> Result<i32, MigrateError> {
 pub(super) fn receipts(source: &Source, receipts: &[Receipt]) -> Result<(), MigrateError> {
     let known: Vec<i64> = source.files().iter().map(super::SourceFile::version).collect();
     if let Some(receipt) = receipts.iter().find(|receipt| !receipt.success) {
-        let text = format!(
-            "the receipt of {} says that it did not finish; restore the database",
-            receipt.version
-        );
+        let text =
+            format!("the receipt of {} says that it did not finish; restore the database", receipt.version);
         return Err(MigrateError::refused(Reason::ReceiptUnfinished, text));
     }
-    let known_receipts = receipts
-        .iter()
-        .take_while(|receipt| receipt.version <= source.version());
+    let known_receipts = receipts.iter().take_while(|receipt| receipt.version <= source.version());
     for (index, receipt) in known_receipts.clone().enumerate() {
-        let file = source
-            .files()
-            .get(index)
-            .filter(|file| file.version() == receipt.version);
+        let file = source.files().get(index).filter(|file| file.version() == receipt.version);
         let Some(file) = file else {
             let text = if known.contains(&receipt.version) {
                 format!("{} has run, but a migration before it has not", receipt.version)
@@ -91,10 +81,8 @@ pub(super) fn receipts(source: &Source, receipts: &[Receipt]) -> Result<(), Migr
             ));
         };
         if receipt.name != file.name || receipt.checksum != *file.migration.checksum {
-            let text = format!(
-                "{}_{} has run with another name or other bytes",
-                receipt.version, receipt.name
-            );
+            let text =
+                format!("{}_{} has run with another name or other bytes", receipt.version, receipt.name);
             return Err(MigrateError::refused(
                 Reason::ReceiptsDiffer,
                 text + "; use the binary that migrated last",
@@ -114,10 +102,7 @@ pub(super) fn receipts(source: &Source, receipts: &[Receipt]) -> Result<(), Migr
                 format!("{} has run, but a migration before it has not", newer.version),
             )
         };
-        return Err(MigrateError::refused(
-            reason,
-            text + "; use the binary that migrated last",
-        ));
+        return Err(MigrateError::refused(reason, text + "; use the binary that migrated last"));
     }
     Ok(())
 }

@@ -21,17 +21,13 @@ use crate::iam::{Access, Scope};
 /// # Errors
 /// `FORBIDDEN`, named, when another actor's deletion is not this caller's to repeat.
 pub async fn repeat_deletion(app: &App, rq: &Request, tx: &mut Tx, scope: &Scope, key: &str) -> Result<()> {
-    let work = occ_queue::find(tx, key)
-        .await?
-        .ok_or_else(|| Error::internal("a deletion has no work"))?;
+    let work = occ_queue::find(tx, key).await?.ok_or_else(|| Error::internal("a deletion has no work"))?;
     let actor: IdentityId = db::id(&work.actor_id)?;
     let own = actor == rq.caller.identity;
     if !own && app.iam.holds(tx, &actor, scope.access()).await?.allowed {
         let refused = Decision::refused(Reason::NotCovered);
         let message = "The deletion was asked for by another actor, who alone may repeat it.";
-        return Err(app
-            .iam
-            .refuse_naming(&rq.caller, scope.access(), refused, message));
+        return Err(app.iam.refuse_naming(&rq.caller, scope.access(), refused, message));
     }
     if work.state != State::FailedPermanent {
         return Ok(());

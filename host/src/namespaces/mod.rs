@@ -41,9 +41,7 @@ pub async fn get(conn: &mut PgConnection, id: &NamespaceId) -> Result<Namespace>
 /// # Errors
 /// `NOT_FOUND`; `RESOURCE_CONFLICT` in a failed or deleting Namespace.
 pub async fn lock_for_contents(tx: &mut PgConnection, id: &NamespaceId) -> Result<Namespace> {
-    let namespace = store::namespace_lock_shared(tx, id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let namespace = store::namespace_lock_shared(tx, id).await?.ok_or_else(Error::not_found)?;
     if namespace.accepts_contents() {
         return Ok(namespace);
     }
@@ -58,9 +56,7 @@ pub async fn lock_for_contents(tx: &mut PgConnection, id: &NamespaceId) -> Resul
 /// # Errors
 /// `NOT_FOUND`; `NAMESPACE_NOT_READY`.
 pub async fn lock_ready(tx: &mut PgConnection, id: &NamespaceId) -> Result<Namespace> {
-    let namespace = store::namespace_lock_shared(tx, id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let namespace = store::namespace_lock_shared(tx, id).await?.ok_or_else(Error::not_found)?;
     demand_ready(&namespace)?;
     Ok(namespace)
 }
@@ -72,10 +68,7 @@ pub async fn lock_ready(tx: &mut PgConnection, id: &NamespaceId) -> Result<Names
 pub fn demand_ready(namespace: &Namespace) -> Result<()> {
     match namespace.status {
         NamespaceStatus::Ready => Ok(()),
-        _ => Err(Error::new(
-            ErrorCode::NamespaceNotReady,
-            "The Namespace is not ready.",
-        )),
+        _ => Err(Error::new(ErrorCode::NamespaceNotReady, "The Namespace is not ready.")),
     }
 }
 

@@ -77,10 +77,7 @@ impl Namespace {
     /// May new Configurations, Agents and policy be made in it?
     #[must_use]
     pub fn accepts_contents(&self) -> bool {
-        matches!(
-            self.status,
-            NamespaceStatus::Provisioning | NamespaceStatus::Ready
-        )
+        matches!(self.status, NamespaceStatus::Provisioning | NamespaceStatus::Ready)
     }
 
     /// Does anything still change by itself?
@@ -133,11 +130,7 @@ pub(crate) fn not_empty_message(contents: &[Content]) -> String {
     }
     let total: u64 = contents.iter().map(|content| content.count).sum();
     let mut named = 0_u64;
-    let rounds = contents
-        .iter()
-        .map(|content| content.ids.len())
-        .max()
-        .unwrap_or(0);
+    let rounds = contents.iter().map(|content| content.ids.len()).max().unwrap_or(0);
     'named: for round in 0..rounds {
         for id in contents.iter().filter_map(|content| content.ids.get(round)) {
             let separator = if named == 0 { ": " } else { ", " };
@@ -165,9 +158,7 @@ mod tests {
     use super::*;
 
     fn content(kind: ContentKind, count: u64, ids: usize) -> Content {
-        let ids = (0..ids)
-            .map(|n| format!("agt_00000000-0000-4000-8000-{n:012}"))
-            .collect();
+        let ids = (0..ids).map(|n| format!("agt_00000000-0000-4000-8000-{n:012}")).collect();
         Content { kind, count, ids }
     }
 

@@ -61,12 +61,8 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
     );
     occ_queue::enqueue(&mut tx, &work.deadline(ENSURE_DEADLINE)).await?;
     let resource = Resource::in_namespace("namespace", &namespace.id, &namespace.id);
-    audit::record(
-        &mut tx,
-        &app,
-        Event::mutation(&rq.caller, &scope, "openclaw.namespaces.create", resource),
-    )
-    .await?;
+    audit::record(&mut tx, &app, Event::mutation(&rq.caller, &scope, "openclaw.namespaces.create", resource))
+        .await?;
     let reply = Reply::created(&namespace.to_wire())?;
     once.complete(&mut tx, &reply).await?;
     tx.commit().await?;
@@ -76,24 +72,13 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
 
 /// `GET /namespaces`
 pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
-    let visible = app
-        .iam
-        .visible(&app, &rq.caller, Action::Read, Kind::Namespace, None)
-        .await?;
+    let visible = app.iam.visible(&app, &rq.caller, Action::Read, Kind::Namespace, None).await?;
     let page = rq.page()?;
     let mut conn = app.db.acquire().await?;
-    let rows = store::namespace_page(
-        &mut conn,
-        &visible,
-        (page.after_time()?, page.after_id()),
-        page.fetch(),
-    )
-    .await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.id.to_string()),
-        |row| row.to_wire(),
-    )
+    let rows =
+        store::namespace_page(&mut conn, &visible, (page.after_time()?, page.after_id()), page.fetch())
+            .await?;
+    page.reply(rows, |row| (sort_time(row.created_at), row.id.to_string()), |row| row.to_wire())
 }
 
 /// `GET /namespaces/{namespaceId}`
@@ -121,9 +106,7 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let needs = [Access::namespace(Action::Delete, &id)];
     app.iam.require_all(&app, &rq.caller, &needs).await?;
     let mut tx = db::begin(&app.db).await?;
-    let mut namespace = store::namespace_lock(&mut tx, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let mut namespace = store::namespace_lock(&mut tx, &id).await?.ok_or_else(Error::not_found)?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
     if namespace.status == NamespaceStatus::Deleting {
         super::repeat_deletion(&app, &rq, &mut tx, &scope, &delete_key(&id)).await?;
@@ -136,12 +119,7 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
         store::namespace_status_set(&mut tx, &scope, NamespaceStatus::Deleting, app.clock.now()).await?;
         namespace.status = NamespaceStatus::Deleting;
         let owner = Owner::namespace(id.as_str());
-        let work = NewWork::user(
-            delete_key(&id),
-            "namespace.delete",
-            owner,
-            rq.caller.identity.as_str(),
-        );
+        let work = NewWork::user(delete_key(&id), "namespace.delete", owner, rq.caller.identity.as_str());
         occ_queue::enqueue(&mut tx, &work).await?;
         let resource = Resource::in_namespace("namespace", &id, &id);
         let event = Event::mutation(&rq.caller, &scope, "openclaw.namespaces.delete", resource);
@@ -168,22 +146,15 @@ async fn demand_room(tx: &mut Tx, namespaces_max: u32) -> Result<()> {
     if store::namespace_count(tx).await? < u64::from(namespaces_max) {
         return Ok(());
     }
-    Err(Error::conflict(format!(
-        "The Installation holds its limit of {namespaces_max} Namespaces."
-    )))
+    Err(Error::conflict(format!("The Installation holds its limit of {namespaces_max} Namespaces.")))
 }
 
 /// Names what is left, ids only of what the caller may read.
 async fn not_empty(app: &App, rq: &Request, id: &NamespaceId, mut contents: Vec<Content>) -> Result<Error> {
     for content in &mut contents {
-        let visible = app
-            .iam
-            .visible(app, &rq.caller, Action::Read, content.kind.iam_kind(), Some(id))
-            .await?;
+        let visible =
+            app.iam.visible(app, &rq.caller, Action::Read, content.kind.iam_kind(), Some(id)).await?;
         content.ids.retain(|item| visible.shows(id.as_str(), item));
     }
-    Ok(Error::new(
-        ErrorCode::NamespaceNotEmpty,
-        model::not_empty_message(&contents),
-    ))
+    Ok(Error::new(ErrorCode::NamespaceNotEmpty, model::not_empty_message(&contents)))
 }

@@ -185,11 +185,7 @@ pub(super) async fn contents(tx: &mut PgConnection, scope: &Scope) -> Result<Vec
                 "configuration" => ContentKind::Configuration,
                 _ => ContentKind::Secret,
             };
-            Ok(Content {
-                kind,
-                count: db::count(row.count)?,
-                ids: row.ids,
-            })
+            Ok(Content { kind, count: db::count(row.count)?, ids: row.ids })
         })
         .collect()
 }

@@ -37,10 +37,7 @@ pub(crate) async fn ensure(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> 
     match make_ready(cx, pass).await {
         Err(Fault::Permanent { code, data }) => {
             let (target, _) = load(cx, pass).await?;
-            let failed = Verdict::Fail {
-                code,
-                result: data.map(effect::result_of),
-            };
+            let failed = Verdict::Fail { code, result: data.map(effect::result_of) };
             settle(cx, pass, &target, NamespaceStatus::Failed, failed).await
         }
         other => other,
@@ -62,23 +59,13 @@ async fn make_ready(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> {
     let tenant = namespace.to_driver();
     let run = || effect::change(cx, pass, subject(&target.id), Operation::EnsureTenant(&tenant));
     effect::step(cx, pass, "ensure-tenant", run).await?;
-    settle(
-        cx,
-        pass,
-        &target,
-        NamespaceStatus::Ready,
-        Verdict::complete("NAMESPACE_RECONCILED"),
-    )
-    .await
+    settle(cx, pass, &target, NamespaceStatus::Ready, Verdict::complete("NAMESPACE_RECONCILED")).await
 }
 
 /// The Namespace could not be made ready in time: its status says so, in the row's last transaction.
 pub(crate) async fn give_up_ensure(cx: &Context, pass: &Pass, why: &GiveUp) -> Result<Verdict, Fault> {
     let (target, _) = load(cx, pass).await?;
-    let failed = Verdict::Fail {
-        code: why.code.clone(),
-        result: None,
-    };
+    let failed = Verdict::Fail { code: why.code.clone(), result: None };
     settle(cx, pass, &target, NamespaceStatus::Failed, failed).await
 }
 
@@ -128,9 +115,7 @@ pub(crate) async fn delete(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> 
     super::lock(&mut tx, &target.id).await?;
     pass.guard_in(&mut tx).await?;
     store::namespace_bury(&mut tx, &target.scope, cx.clock.now()).await?;
-    let (done, transition) = pass
-        .finish_in(&mut tx, Verdict::complete("NAMESPACE_RECONCILED"))
-        .await?;
+    let (done, transition) = pass.finish_in(&mut tx, Verdict::complete("NAMESPACE_RECONCILED")).await?;
     evidence::write(cx, &mut tx, &transition, None).await?;
     tx.commit().await?;
     Ok(Verdict::Done(done))
@@ -139,10 +124,7 @@ pub(crate) async fn delete(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> 
 /// `namespace.observe`
 pub(crate) async fn observe(cx: &Context, pass: &Pass) -> Result<Verdict, Fault> {
     let target = find(cx, pass).await?;
-    let Some(namespace) = target
-        .namespace
-        .as_ref()
-        .filter(|found| found.status == NamespaceStatus::Ready)
+    let Some(namespace) = target.namespace.as_ref().filter(|found| found.status == NamespaceStatus::Ready)
     else {
         return Ok(Verdict::complete("SUPERSEDED_TARGET"));
     };
@@ -156,20 +138,11 @@ pub(crate) async fn observe(cx: &Context, pass: &Pass) -> Result<Verdict, Fault>
 }
 
 fn observe_work(id: &NamespaceId) -> NewWork {
-    NewWork::upkeep(
-        format!("namespace:{id}:observe"),
-        OBSERVE,
-        Owner::namespace(id.as_str()),
-        "system",
-    )
+    NewWork::upkeep(format!("namespace:{id}:observe"), OBSERVE, Owner::namespace(id.as_str()), "system")
 }
 
 fn subject(namespace: &NamespaceId) -> Subject<'_> {
-    Subject {
-        namespace,
-        agent: None,
-        revision: None,
-    }
+    Subject { namespace, agent: None, revision: None }
 }
 
 /// The Namespace, which must live.

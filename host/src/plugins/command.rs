@@ -58,12 +58,9 @@ impl Command {
     pub async fn run(self) -> ExitCode {
         match self {
             Self::Inspect { file, kind } => inspect(&file, kind.map(Kind::from)).await,
-            Self::Test {
-                file,
-                kind,
-                settings,
-                junit,
-            } => test(&file, kind.into(), settings.as_deref(), junit.as_deref()).await,
+            Self::Test { file, kind, settings, junit } => {
+                test(&file, kind.into(), settings.as_deref(), junit.as_deref()).await
+            }
         }
     }
 }
@@ -75,11 +72,7 @@ async fn inspect(file: &Path, kind: Option<Kind>) -> ExitCode {
     };
     let or_none = |text: Option<String>| text.unwrap_or_else(|| "none".to_owned());
     let joined = |names: &[String]| {
-        if names.is_empty() {
-            "none".to_owned()
-        } else {
-            names.join(" ")
-        }
+        if names.is_empty() { "none".to_owned() } else { names.join(" ") }
     };
     let accepted = found.refused.is_none();
     let lines = [
@@ -87,32 +80,17 @@ async fn inspect(file: &Path, kind: Option<Kind>) -> ExitCode {
         ("size", format!("{} bytes", found.bytes)),
         ("digest", format!("sha256:{}", found.sha256)),
         ("world", or_none(found.kind.map(|kind| kind.world().to_owned()))),
-        (
-            "contract",
-            or_none(found.contract.map(|version| format!("occ:plugin@{version}"))),
-        ),
+        ("contract", or_none(found.contract.map(|version| format!("occ:plugin@{version}")))),
         ("offered", drivers::contracts_offered()),
         ("capabilities", joined(&found.capabilities)),
         ("imports", joined(&found.imports)),
-        (
-            "compiled in",
-            or_none(found.compile_time.map(|time| format!("{} ms", time.as_millis()))),
-        ),
-        (
-            "accepted",
-            found
-                .refused
-                .map_or_else(|| "yes".to_owned(), |why| format!("no: {why}")),
-        ),
+        ("compiled in", or_none(found.compile_time.map(|time| format!("{} ms", time.as_millis())))),
+        ("accepted", found.refused.map_or_else(|| "yes".to_owned(), |why| format!("no: {why}"))),
     ];
     for (name, value) in lines {
         print(&format!("{name:<13} {value}"));
     }
-    if accepted {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    }
+    if accepted { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 async fn test(file: &Path, kind: Kind, settings: Option<&Path>, junit: Option<&Path>) -> ExitCode {
@@ -130,11 +108,7 @@ async fn test(file: &Path, kind: Kind, settings: Option<&Path>, junit: Option<&P
     {
         return failed(2, &format!("{}: cannot be written: {error}", path.display()));
     }
-    if report.passed() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::from(1)
-    }
+    if report.passed() { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
 fn read_settings(path: &Path) -> Result<Value, String> {

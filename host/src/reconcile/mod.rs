@@ -81,11 +81,7 @@ where
             let began = needs.clock.now();
             let ended = run(needs.clone()).await;
             if let Err(error) = record(&needs, name, began, &ended).await {
-                tracing::warn!(
-                    event = "reconcile.not-recorded",
-                    name,
-                    error = error.internal_text()
-                );
+                tracing::warn!(event = "reconcile.not-recorded", name, error = error.internal_text());
             }
         }
     });
@@ -111,11 +107,7 @@ async fn lanes(needs: Needs) -> Result<u64> {
     let mut conn = needs.db.acquire().await?;
     let repaired = occ_queue::sweep_lanes(&mut conn).await.map_err(queue)?;
     if repaired > 0 {
-        tracing::error!(
-            event = "queue.lanes-repaired",
-            code = "QUEUE_LANE_REPAIRED",
-            repaired
-        );
+        tracing::error!(event = "queue.lanes-repaired", code = "QUEUE_LANE_REPAIRED", repaired);
         needs.hints.hint();
     }
     Ok(repaired)
@@ -131,11 +123,7 @@ async fn drift(needs: Needs) -> Result<u64> {
         // One short transaction each: arming may wait for a claimed row.
         let mut tx = db::begin(&needs.db).await?;
         let work = agents::work::observe_work(&namespace, &agent);
-        armed += u64::from(
-            occ_queue::arm_upkeep(&mut tx, &work, Duration::ZERO)
-                .await
-                .map_err(queue)?,
-        );
+        armed += u64::from(occ_queue::arm_upkeep(&mut tx, &work, Duration::ZERO).await.map_err(queue)?);
         tx.commit().await?;
     }
     if armed > 0 {

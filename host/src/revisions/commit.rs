@@ -32,19 +32,14 @@ struct Details<'a> {
 /// until it is destroyed. Making them takes read and operate on the Agent.
 pub(super) async fn ensure_credentials(app: &App, rq: &Request, ask: &Ask, decided: &Decided) -> Result<()> {
     let names = model::generated_names(&decided.snapshot.plan);
-    let missing = app
-        .secrets
-        .generated_missing(&ask.namespace, &ask.agent, &names)
-        .await?;
+    let missing = app.secrets.generated_missing(&ask.namespace, &ask.agent, &names).await?;
     if missing.is_empty() {
         return Ok(());
     }
     let needs = [Action::Read, Action::Operate]
         .map(|action| Access::item(action, Kind::Agent, &ask.namespace, &ask.agent));
     app.iam.require_all(app, &rq.caller, &needs).await?;
-    app.secrets
-        .ensure_generated(&ask.namespace, &ask.agent, &missing)
-        .await
+    app.secrets.ensure_generated(&ask.namespace, &ask.agent, &missing).await
 }
 
 /// The one transaction: lock, compare, decide again, write. `None` when an input changed since it
@@ -120,17 +115,11 @@ async fn demand_room(tx: &mut Tx, scope: &Scope, agent: &Agent, revisions_max: u
     if store::revision_count(tx, scope, &agent.id).await? < u64::from(revisions_max) {
         return Ok(());
     }
-    Err(Error::conflict(format!(
-        "The Agent holds its limit of {revisions_max} revisions."
-    )))
+    Err(Error::conflict(format!("The Agent holds its limit of {revisions_max} revisions.")))
 }
 
 fn work_of(app: &App, rq: &Request, revision: &Revision) -> NewWork {
-    let owner = Owner::revision(
-        revision.namespace.as_str(),
-        revision.agent.as_str(),
-        revision.id.as_str(),
-    );
+    let owner = Owner::revision(revision.namespace.as_str(), revision.agent.as_str(), revision.id.as_str());
     let key = format!("agent_revision:{}:reconcile", revision.id);
     NewWork::user(key, "revision.reconcile", owner, rq.caller.identity.as_str()).deadline(app.convergence)
 }

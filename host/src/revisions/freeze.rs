@@ -55,10 +55,7 @@ pub(super) struct Inputs {
 
 #[derive(Debug)]
 enum Source {
-    Draft {
-        configuration: Box<Configuration>,
-        auth: Option<FrozenAuth>,
-    },
+    Draft { configuration: Box<Configuration>, auth: Option<FrozenAuth> },
     Earlier(Box<Revision>),
 }
 
@@ -76,26 +73,14 @@ impl Ask {
     pub(super) fn new(rq: &Request, source: Wanted) -> Result<Self> {
         let (namespace, agent) = (rq.namespace()?, rq.agent()?);
         let needs = vec![Access::item(Action::Deploy, Kind::Agent, &namespace, &agent)];
-        Ok(Self {
-            namespace,
-            agent,
-            source,
-            needs,
-        })
+        Ok(Self { namespace, agent, source, needs })
     }
 
     fn needs_of(&self, configuration: &ConfigurationId, secrets: &BTreeSet<SecretId>) -> Vec<Access> {
         let read = Access::item(Action::Read, Kind::Configuration, &self.namespace, configuration);
-        let operate = secrets
-            .iter()
-            .map(|id| Access::item(Action::Operate, Kind::Secret, &self.namespace, id));
-        self.needs
-            .iter()
-            .take(1)
-            .cloned()
-            .chain([read])
-            .chain(operate)
-            .collect()
+        let operate =
+            secrets.iter().map(|id| Access::item(Action::Operate, Kind::Secret, &self.namespace, id));
+        self.needs.iter().take(1).cloned().chain([read]).chain(operate).collect()
     }
 }
 
@@ -104,11 +89,7 @@ impl Ask {
 pub(super) async fn read(app: &App, rq: &Request, ask: &mut Ask) -> Result<Inputs> {
     let scope = app
         .iam
-        .require(
-            app,
-            &rq.caller,
-            ask.needs.first().ok_or_else(|| Error::internal("no grant"))?,
-        )
+        .require(app, &rq.caller, ask.needs.first().ok_or_else(|| Error::internal("no grant"))?)
         .await?;
     let mut conn = app.db.acquire().await?;
     let agent = agents::get(&mut conn, &scope, &ask.agent).await?;
@@ -118,26 +99,13 @@ pub(super) async fn read(app: &App, rq: &Request, ask: &mut Ask) -> Result<Input
             let auth = auth_of(&agent.draft.auth)?;
             let secrets = model::secret_ids(auth.as_ref(), &configuration.secret_bindings);
             let needs = ask.needs_of(&configuration.id, &secrets);
-            (
-                Source::Draft {
-                    configuration: Box::new(configuration),
-                    auth,
-                },
-                needs,
-            )
+            (Source::Draft { configuration: Box::new(configuration), auth }, needs)
         }
         Wanted::Earlier(id) => {
             let revision = earlier(&mut conn, app, rq, &scope, &agent, id.as_ref()).await?;
-            let mut needs = ask.needs_of(
-                &revision.snapshot.configuration.id,
-                &revision.snapshot.secret_ids(),
-            );
-            needs.push(Access::item(
-                Action::Read,
-                Kind::AgentRevision,
-                &ask.namespace,
-                &revision.id,
-            ));
+            let mut needs =
+                ask.needs_of(&revision.snapshot.configuration.id, &revision.snapshot.secret_ids());
+            needs.push(Access::item(Action::Read, Kind::AgentRevision, &ask.namespace, &revision.id));
             (Source::Earlier(Box::new(revision)), needs)
         }
     };
@@ -158,19 +126,13 @@ async fn earlier(
 ) -> Result<Revision> {
     if let Some(id) = id {
         app.iam
-            .require(
-                app,
-                &rq.caller,
-                &Access::item(Action::Read, Kind::AgentRevision, &agent.namespace, id),
-            )
+            .require(app, &rq.caller, &Access::item(Action::Read, Kind::AgentRevision, &agent.namespace, id))
             .await?;
         return super::get(conn, scope, &agent.id, id).await;
     }
     agents::demand_active(agent)?;
     let Some(active) = &agent.active_revision else {
-        return Err(Error::conflict(
-            "The Agent has no active revision to go back from: name the revision.",
-        ));
+        return Err(Error::conflict("The Agent has no active revision to go back from: name the revision."));
     };
     let active = super::get(conn, scope, &agent.id, active).await?;
     store::rollback_candidate(conn, scope, &active)
@@ -191,22 +153,10 @@ pub(super) async fn decide(app: &App, rq: &Request, ask: &Ask, inputs: Inputs) -
                 Err(error) if error.api_code() != ErrorCode::DependencyUnavailable => return Err(error),
                 planned => planned,
             };
-            let secrets = secrets_of(
-                app,
-                rq,
-                &scope,
-                &agent,
-                auth.as_ref(),
-                &configuration.secret_bindings,
-            )
-            .await?;
+            let secrets =
+                secrets_of(app, rq, &scope, &agent, auth.as_ref(), &configuration.secret_bindings).await?;
             let snapshot = assemble(app, &agent, *configuration, auth, &secrets, planned?)?;
-            Ok(Decided {
-                agent,
-                snapshot,
-                rollback_of: None,
-                secrets,
-            })
+            Ok(Decided { agent, snapshot, rollback_of: None, secrets })
         }
         Source::Earlier(revision) => {
             if agent.active_revision.as_ref() == Some(&revision.id) {
@@ -228,12 +178,7 @@ pub(super) async fn decide(app: &App, rq: &Request, ask: &Ask, inputs: Inputs) -
             .await?;
             demand_same(&snapshot, &agent, &secrets)?;
             acceptable?;
-            Ok(Decided {
-                agent,
-                snapshot,
-                rollback_of: Some(revision.id),
-                secrets,
-            })
+            Ok(Decided { agent, snapshot, rollback_of: Some(revision.id), secrets })
         }
     }
 }
@@ -263,23 +208,16 @@ async fn secrets_of(
     let wanted = model::secret_ids(auth, bindings);
     let found = secrets::get_ready(&mut conn, scope, &wanted).await?;
     if found.len() != wanted.len() {
-        return Err(Error::conflict(
-            "A Secret that the deployment uses is gone or being deleted.",
-        ));
+        return Err(Error::conflict("A Secret that the deployment uses is gone or being deleted."));
     }
     Ok(found)
 }
 
 /// A Secret that was deleted and made again is another one.
 fn demand_same(snapshot: &Snapshot, agent: &Agent, secrets: &[Secret]) -> Result<()> {
-    let frozen: BTreeMap<&SecretId, Option<&String>> = snapshot
-        .secrets
-        .iter()
-        .map(|secret| (&secret.id, secret.uid.as_ref()))
-        .collect();
-    let same = secrets
-        .iter()
-        .all(|secret| frozen.get(&secret.id) == Some(&secret.backend_uid.as_ref()));
+    let frozen: BTreeMap<&SecretId, Option<&String>> =
+        snapshot.secrets.iter().map(|secret| (&secret.id, secret.uid.as_ref())).collect();
+    let same = secrets.iter().all(|secret| frozen.get(&secret.id) == Some(&secret.backend_uid.as_ref()));
     if same && snapshot.principal_id == agent.principal {
         return Ok(());
     }
@@ -300,26 +238,17 @@ pub(super) async fn demand_principal(
     if let Some(id) = auth.and_then(|auth| auth.secret_id.as_ref()) {
         uses.push(("/harnessAuth/source/id".to_owned(), id));
     }
-    uses.extend(
-        bindings
-            .iter()
-            .map(|(name, id)| (format!("/secretBindings/{name}"), id)),
-    );
+    uses.extend(bindings.iter().map(|(name, id)| (format!("/secretBindings/{name}"), id)));
     if uses.is_empty() {
         return Ok(());
     }
-    let rows = app
-        .iam
-        .load(conn, &agent.principal, Some(&agent.namespace))
-        .await?;
+    let rows = app.iam.load(conn, &agent.principal, Some(&agent.namespace)).await?;
     for (path, secret) in uses {
         let access = Access::item(Action::Operate, Kind::Secret, &agent.namespace, secret);
         let decision = iam_decide::decide(&rows, &access);
         if !decision.allowed {
-            let message = format!(
-                "The Agent's principal {} lacks operate on Secret {secret}.",
-                agent.principal
-            );
+            let message =
+                format!("The Agent's principal {} lacks operate on Secret {secret}.", agent.principal);
             let error = app.iam.refuse_naming(&rq.caller, &access, decision, &message);
             return Err(error.with_details(vec![FieldError::new(&path, FieldCode::InvalidValue)]));
         }
@@ -330,14 +259,10 @@ pub(super) async fn demand_principal(
 fn auth_of(auth: &Auth) -> Result<Option<FrozenAuth>> {
     match auth {
         Auth::Unset => Ok(None),
-        Auth::Runtime => Ok(Some(FrozenAuth {
-            method: "runtime".to_owned(),
-            secret_id: None,
-        })),
-        Auth::ApiKey(secret) => Ok(Some(FrozenAuth {
-            method: "api_key".to_owned(),
-            secret_id: Some(secret.clone()),
-        })),
+        Auth::Runtime => Ok(Some(FrozenAuth { method: "runtime".to_owned(), secret_id: None })),
+        Auth::ApiKey(secret) => {
+            Ok(Some(FrozenAuth { method: "api_key".to_owned(), secret_id: Some(secret.clone()) }))
+        }
         Auth::Unreadable => Err(Error::new(
             ErrorCode::NotImplemented,
             "The Agent's harnessAuth was stored by a newer version: set it again.",
@@ -376,10 +301,7 @@ fn assemble(
         secret_store: app.secrets.kind().to_owned(),
         secrets: secrets
             .iter()
-            .map(|secret| FrozenSecret {
-                id: secret.id.clone(),
-                uid: secret.backend_uid.clone(),
-            })
+            .map(|secret| FrozenSecret { id: secret.id.clone(), uid: secret.backend_uid.clone() })
             .collect(),
         plan: planned.plan,
         plan_digest,

@@ -31,7 +31,5 @@ pub async fn get(
     agent: &AgentId,
     id: &RevisionId,
 ) -> Result<Revision> {
-    store::revision_get(conn, scope, agent, id)
-        .await?
-        .ok_or_else(Error::not_found)
+    store::revision_get(conn, scope, agent, id).await?.ok_or_else(Error::not_found)
 }

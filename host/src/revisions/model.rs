@@ -93,11 +93,7 @@ pub struct PluginIdentity {
 
 impl From<&driver::PluginIdentity> for PluginIdentity {
     fn from(loaded: &driver::PluginIdentity) -> Self {
-        Self {
-            id: loaded.id.clone(),
-            version: loaded.version.to_string(),
-            digest: loaded.digest.clone(),
-        }
+        Self { id: loaded.id.clone(), version: loaded.version.to_string(), digest: loaded.digest.clone() }
     }
 }
 
@@ -166,11 +162,7 @@ impl Snapshot {
 /// Secrets named by an authentication and by bindings.
 #[must_use]
 pub fn secret_ids(auth: Option<&FrozenAuth>, bindings: &BTreeMap<String, SecretId>) -> BTreeSet<SecretId> {
-    bindings
-        .values()
-        .cloned()
-        .chain(auth.and_then(|auth| auth.secret_id.clone()))
-        .collect()
+    bindings.values().cloned().chain(auth.and_then(|auth| auth.secret_id.clone())).collect()
 }
 
 /// Names of the generated credentials that the plan uses, such as `gateway-password`.
@@ -194,9 +186,7 @@ pub fn foreign_secret(plan: &Plan, allowed: &BTreeSet<SecretId>) -> Option<Strin
 }
 
 fn env_values(plan: &Plan) -> impl Iterator<Item = &EnvValue> {
-    plan.containers
-        .iter()
-        .flat_map(|container| container.env.iter().map(|var| &var.value))
+    plan.containers.iter().flat_map(|container| container.env.iter().map(|var| &var.value))
 }
 
 /// `sha256:` over the canonical JSON of a value: keys sorted, no white space.
@@ -221,10 +211,8 @@ fn sorted(value: Value) -> Value {
     match value {
         Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
         Value::Object(members) => {
-            let ordered: BTreeMap<String, Value> = members
-                .into_iter()
-                .map(|(key, item)| (key, sorted(item)))
-                .collect();
+            let ordered: BTreeMap<String, Value> =
+                members.into_iter().map(|(key, item)| (key, sorted(item))).collect();
             Value::Object(ordered.into_iter().collect())
         }
         scalar => scalar,
@@ -242,11 +230,8 @@ pub fn field_errors(problems: &[SettingProblem]) -> Vec<FieldError> {
 }
 
 fn api_pointer(path: &str) -> String {
-    for (from, to) in [
-        ("/configuration", "/values"),
-        ("/mode", "/executionMode"),
-        ("/auth", "/harnessAuth"),
-    ] {
+    for (from, to) in [("/configuration", "/values"), ("/mode", "/executionMode"), ("/auth", "/harnessAuth")]
+    {
         match path.strip_prefix(from) {
             Some(rest) if rest.is_empty() || rest.starts_with('/') => return format!("{to}{rest}"),
             _ => {}
@@ -304,10 +289,7 @@ impl Revision {
     /// How a compute names it.
     #[must_use]
     pub fn reference(&self) -> driver::RevisionRef {
-        driver::RevisionRef {
-            revision_id: self.id.to_string(),
-            number: self.number,
-        }
+        driver::RevisionRef { revision_id: self.id.to_string(), number: self.number }
     }
 }
 
@@ -335,20 +317,12 @@ pub(super) fn fields(
             mode: mode_wire(harness.mode),
         },
         compute: types::RevisionCompute {
-            id: snapshot
-                .compute
-                .id
-                .strip_prefix("compute-")
-                .unwrap_or(&snapshot.compute.id)
-                .to_owned(),
+            id: snapshot.compute.id.strip_prefix("compute-").unwrap_or(&snapshot.compute.id).to_owned(),
             implementation: format!("{}@{}", snapshot.compute.id, snapshot.compute.version),
         },
         secret_driver_id: Some(snapshot.secret_store.clone()),
         secret_bindings: configurations::bindings_wire(namespace, &snapshot.secret_bindings),
-        harness_auth: snapshot
-            .harness_auth
-            .as_ref()
-            .and_then(|auth| auth.to_wire(namespace)),
+        harness_auth: snapshot.harness_auth.as_ref().and_then(|auth| auth.to_wire(namespace)),
         rollback_of: rollback_of.cloned(),
     }
 }
@@ -383,9 +357,7 @@ impl FrozenAuth {
     fn to_wire(&self, namespace: &NamespaceId) -> Option<HarnessAuth> {
         match (self.method.as_str(), &self.secret_id) {
             ("runtime", None) => Some(HarnessAuth::Runtime),
-            ("api_key", Some(id)) => Some(HarnessAuth::ApiKey {
-                source: secrets::reference(namespace, id),
-            }),
+            ("api_key", Some(id)) => Some(HarnessAuth::ApiKey { source: secrets::reference(namespace, id) }),
             _ => None,
         }
     }

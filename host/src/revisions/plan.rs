@@ -50,14 +50,8 @@ pub(super) async fn resolve(
     };
     let allowed = model::secret_ids(auth, &configuration.secret_bindings);
     if let Some(foreign) = model::foreign_secret(&plan, &allowed) {
-        tracing::error!(
-            event = "harness.foreign-secret",
-            plugin = harness.id,
-            secret = foreign
-        );
-        return Err(Error::unavailable(
-            "The harness plugin answered with a plan that is not allowed.",
-        ));
+        tracing::error!(event = "harness.foreign-secret", plugin = harness.id, secret = foreign);
+        return Err(Error::unavailable("The harness plugin answered with a plan that is not allowed."));
     }
     check(app, &plan).await?;
     Ok(Planned {
@@ -82,45 +76,28 @@ pub(super) async fn accepts(app: &App, snapshot: &Snapshot) -> Result<()> {
         )));
     }
     if app.drivers.harness(&snapshot.harness_plugin.id).is_none() {
-        return Err(Error::conflict(
-            "The revision's harness is not approved any more.",
-        ));
+        return Err(Error::conflict("The revision's harness is not approved any more."));
     }
     if !snapshot.is_intact() {
         return Err(Error::conflict("The revision's plan cannot be read any more."));
     }
-    let problems = app
-        .drivers
-        .compute
-        .check_plan(&snapshot.plan)
-        .await
-        .map_err(unavailable)?;
+    let problems = app.drivers.compute.check_plan(&snapshot.plan).await.map_err(unavailable)?;
     if problems.is_empty() {
         Ok(())
     } else {
-        Err(Error::conflict(
-            "The selected plugin cannot run the revision's plan.",
-        ))
+        Err(Error::conflict("The selected plugin cannot run the revision's plan."))
     }
 }
 
 async fn check(app: &App, plan: &Plan) -> Result<()> {
     let problems = app.drivers.compute.check_plan(plan).await.map_err(unavailable)?;
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(refused(&problems))
-    }
+    if problems.is_empty() { Ok(()) } else { Err(refused(&problems)) }
 }
 
 /// The pointers of a refusal; the plugin's words stay in the log.
 fn refused(problems: &[SettingProblem]) -> Error {
     for problem in problems {
-        tracing::info!(
-            event = "deploy.refused",
-            path = problem.path,
-            rule = problem.message
-        );
+        tracing::info!(event = "deploy.refused", path = problem.path, rule = problem.message);
     }
     let details = model::field_errors(problems);
     if details.is_empty() {

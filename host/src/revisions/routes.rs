@@ -57,33 +57,14 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let (namespace, agent) = (rq.namespace()?, rq.agent()?);
     let access = Access::item(Action::Read, Kind::Agent, &namespace, &agent);
     let scope = app.iam.require(&app, &rq.caller, &access).await?;
-    let visible = app
-        .iam
-        .visible(
-            &app,
-            &rq.caller,
-            Action::Read,
-            Kind::AgentRevision,
-            Some(&namespace),
-        )
-        .await?;
+    let visible =
+        app.iam.visible(&app, &rq.caller, Action::Read, Kind::AgentRevision, Some(&namespace)).await?;
     let page = rq.page()?;
     let mut conn = app.db.acquire().await?;
     agents::get(&mut conn, &scope, &agent).await?;
-    let rows = store::revision_page(
-        &mut conn,
-        &scope,
-        &agent,
-        &visible,
-        page.after_number()?,
-        page.fetch(),
-    )
-    .await?;
-    page.reply(
-        rows,
-        |row| (row.number.to_string(), row.id.to_string()),
-        |row| row.to_wire(),
-    )
+    let rows =
+        store::revision_page(&mut conn, &scope, &agent, &visible, page.after_number()?, page.fetch()).await?;
+    page.reply(rows, |row| (row.number.to_string(), row.id.to_string()), |row| row.to_wire())
 }
 
 /// `GET /namespaces/{namespaceId}/agents/{agentId}/revisions/{revisionId}`

@@ -74,11 +74,7 @@ async fn forward(cx: &Context, pass: &Pass, target: &Target) -> Result<Verdict, 
         advance(cx, pass, target, CLEAR_WAY).await?;
     }
     // What was published and not yet activated stands beside its predecessor still.
-    let serving = if activated(pass) {
-        None
-    } else {
-        target.serving(pass)
-    };
+    let serving = if activated(pass) { None } else { target.serving(pass) };
     let run = || effect::change(cx, pass, subject, Operation::Prepare(&revision, serving.as_ref()));
     effect::step(cx, pass, PREPARE, run).await?;
     advance(cx, pass, target, PREPARE).await?;
@@ -113,10 +109,7 @@ async fn advance(cx: &Context, pass: &Pass, target: &Target, step: &'static str)
 }
 
 fn rank(step: Option<&str>) -> usize {
-    STEPS
-        .iter()
-        .position(|known| Some(*known) == step)
-        .map_or(0, |position| position + 1)
+    STEPS.iter().position(|known| Some(*known) == step).map_or(0, |position| position + 1)
 }
 
 /// Did activation ever succeed?
@@ -145,13 +138,7 @@ async fn publish(cx: &Context, pass: &Pass, target: &Target) -> Result<(), Fault
     }
     let previous = target.predecessor();
     agents::pointer_move(&mut tx, &target.scope, &agent.id, from, Some(own), cx.clock.now()).await?;
-    pass.publish_in(
-        &mut tx,
-        PUBLISH,
-        previous.as_ref().map(|id| id.as_str()),
-        cx.convergence,
-    )
-    .await?;
+    pass.publish_in(&mut tx, PUBLISH, previous.as_ref().map(|id| id.as_str()), cx.convergence).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -159,11 +146,7 @@ async fn publish(cx: &Context, pass: &Pass, target: &Target) -> Result<(), Fault
 /// Ends the row while the pointer is on this revision, and arms the first look.
 async fn finish(cx: &Context, pass: &Pass, target: &Target) -> Result<Verdict, Fault> {
     let recovered = pass.claim().cause.as_deref() == Some(RECOVERY);
-    let code = if recovered {
-        "REVISION_ALREADY_ACTIVE"
-    } else {
-        "REVISION_ACTIVATED"
-    };
+    let code = if recovered { "REVISION_ALREADY_ACTIVE" } else { "REVISION_ACTIVATED" };
     let mut tx = db::begin(&cx.db).await?;
     let agent = agents::lock(&mut tx, &target.scope, &target.agent.id).await?;
     pass.guard_in(&mut tx).await?;
@@ -182,15 +165,9 @@ async fn finish(cx: &Context, pass: &Pass, target: &Target) -> Result<Verdict, F
 /// Activation waits under one name.
 fn finalizing(fault: Fault) -> Fault {
     match fault {
-        Fault::Wait {
-            outage: false,
-            cadence,
-            ..
-        } => Fault::Wait {
-            code: Code::new("REVISION_FINALIZATION_INCOMPLETE"),
-            outage: false,
-            cadence,
-        },
+        Fault::Wait { outage: false, cadence, .. } => {
+            Fault::Wait { code: Code::new("REVISION_FINALIZATION_INCOMPLETE"), outage: false, cadence }
+        }
         other => other,
     }
 }
@@ -232,9 +209,7 @@ pub(crate) async fn give_up(cx: &Context, pass: &Pass, why: &GiveUp) -> Result<V
         return rollback::failed(cx, pass, &target, Code::new("ACTIVATION_ROLLBACK_FAILED")).await;
     }
     if target.is_active() && !why.deadline && pass.claim().cause.is_none() {
-        return Ok(Verdict::Extra {
-            code: Code::new(RECOVERY),
-        });
+        return Ok(Verdict::Extra { code: Code::new(RECOVERY) });
     }
     if rollback::applies(pass, &target) && !activated(pass) {
         return rollback::turn(cx, pass, &target, &why.code).await;
@@ -256,10 +231,7 @@ async fn failed(
     let mut tx = db::begin(&cx.db).await?;
     let agent = agents::lock(&mut tx, &target.scope, &target.agent.id).await?;
     pass.guard_in(&mut tx).await?;
-    let verdict = Verdict::Fail {
-        code,
-        result: data.map(result_of),
-    };
+    let verdict = Verdict::Fail { code, result: data.map(result_of) };
     let (done, transition) = pass.finish_in(&mut tx, verdict).await?;
     evidence::write(cx, &mut tx, &transition, None).await?;
     if agent.active_revision.as_ref() == Some(&target.revision.id) {
@@ -277,11 +249,9 @@ pub(crate) fn locations(snapshot: &Snapshot) -> Vec<SecretLocation> {
         secret_id: secret.id.to_string(),
         location: json!({ "store": store, "uid": secret.uid }),
     });
-    let generated = generated_names(&snapshot.plan)
-        .into_iter()
-        .map(|name| SecretLocation {
-            secret_id: format!("generated:{name}"),
-            location: json!({ "store": store }),
-        });
+    let generated = generated_names(&snapshot.plan).into_iter().map(|name| SecretLocation {
+        secret_id: format!("generated:{name}"),
+        location: json!({ "store": store }),
+    });
     secrets.chain(generated).collect()
 }

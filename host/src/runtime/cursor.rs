@@ -36,10 +36,7 @@ impl Cursor {
 
     /// The mark to go on from.
     pub(super) fn anchor(&self) -> Anchor {
-        Anchor {
-            digest: self.digest.clone(),
-            lines: self.lines,
-        }
+        Anchor { digest: self.digest.clone(), lines: self.lines }
     }
 
     /// `v1.<payload>.<signature>`; nothing when it would be too long.
@@ -95,13 +92,6 @@ mod tests {
     #[test]
     fn a_cursor_that_would_be_too_long_is_not_given_out() {
         let key = AuthKey::new(b"0123456789abcdef0123456789abcdef");
-        assert_eq!(
-            Cursor {
-                view: "x".repeat(2_000),
-                ..cursor()
-            }
-            .seal(&key),
-            None
-        );
+        assert_eq!(Cursor { view: "x".repeat(2_000), ..cursor() }.seal(&key), None);
     }
 }

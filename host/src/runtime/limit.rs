@@ -31,10 +31,7 @@ struct Budget {
 
 impl Default for LogReads {
     fn default() -> Self {
-        Self {
-            budgets: Arc::default(),
-            places: Arc::new(Semaphore::new(READS_MAX)),
-        }
+        Self { budgets: Arc::default(), places: Arc::new(Semaphore::new(READS_MAX)) }
     }
 }
 
@@ -46,13 +43,7 @@ impl LogReads {
             budgets.retain(|_, budget| budget.at(now).tokens < BURST);
         }
         let key = (principal.to_owned(), agent.to_owned());
-        let mut budget = budgets.get(&key).map_or(
-            Budget {
-                tokens: BURST,
-                at: now,
-            },
-            |budget| budget.at(now),
-        );
+        let mut budget = budgets.get(&key).map_or(Budget { tokens: BURST, at: now }, |budget| budget.at(now));
         let spent = if budget.tokens >= 1.0 {
             budget.tokens -= 1.0;
             Ok(())
@@ -72,10 +63,7 @@ impl LogReads {
 impl Budget {
     fn at(self, now: OffsetDateTime) -> Self {
         let passed = (now - self.at).as_seconds_f64().max(0.0);
-        Self {
-            tokens: (self.tokens + passed * REFILL_PER_SEC).min(BURST),
-            at: now,
-        }
+        Self { tokens: (self.tokens + passed * REFILL_PER_SEC).min(BURST), at: now }
     }
 }
 

@@ -102,13 +102,8 @@ pub(super) struct Anchor {
 
 /// Marks the end of `lines`.
 pub(super) fn anchor(lines: &[LogLine]) -> Anchor {
-    let last = lines
-        .get(lines.len().saturating_sub(ANCHOR_LINES_MAX)..)
-        .unwrap_or_default();
-    Anchor {
-        digest: lines_digest(last),
-        lines: last.len(),
-    }
+    let last = lines.get(lines.len().saturating_sub(ANCHOR_LINES_MAX)..).unwrap_or_default();
+    Anchor { digest: lines_digest(last), lines: last.len() }
 }
 
 /// The lines after the mark; `None` when the mark has left the window.
@@ -118,9 +113,7 @@ pub(super) fn after<'a>(lines: &'a [LogLine], mark: &Anchor) -> Option<&'a [LogL
     }
     (mark.lines..=lines.len()).rev().find_map(|end| {
         let window = lines.get(end - mark.lines..end)?;
-        (lines_digest(window) == mark.digest)
-            .then(|| lines.get(end..))
-            .flatten()
+        (lines_digest(window) == mark.digest).then(|| lines.get(end..)).flatten()
     })
 }
 
@@ -132,11 +125,7 @@ fn lines_digest(lines: &[LogLine]) -> String {
         hash.update(line.text.len().to_be_bytes());
         hash.update(line.text.as_bytes());
     }
-    hash.finalize()
-        .iter()
-        .take(16)
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Renders lines, at least as severe as `least`, within the bounds of an answer.
@@ -170,11 +159,7 @@ pub(super) fn page(lines: &[LogLine], least: Option<Level>, gap: Option<Gap>) ->
     records.extend(truncated.then_some(Record::Gap(Gap::Truncated)));
     records.extend(gap.map(Record::Gap));
     records.reverse();
-    Page {
-        records,
-        withheld,
-        truncated,
-    }
+    Page { records, withheld, truncated }
 }
 
 fn classify(raw: &LogLine) -> Result<Line, Withheld> {
@@ -199,9 +184,7 @@ fn classify(raw: &LogLine) -> Result<Line, Withheld> {
         return Err(Withheld::Malformed);
     };
     let word = |name: &str| fields.get(name).and_then(Value::as_str);
-    let message = word("message")
-        .or_else(|| word("msg"))
-        .ok_or(Withheld::UnrecognisedStructured)?;
+    let message = word("message").or_else(|| word("msg")).ok_or(Withheld::UnrecognisedStructured)?;
     let level = word("level").and_then(|level| Level::parse(&level.to_ascii_lowercase()));
     if level.is_none() {
         return Err(Withheld::UnrecognisedStructured);
@@ -250,10 +233,7 @@ fn cut(text: &str, bytes_max: usize) -> (String, bool) {
     if text.len() <= bytes_max {
         return (text.to_owned(), false);
     }
-    let end = (0..=bytes_max)
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or(0);
+    let end = (0..=bytes_max).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
     (text.get(..end).unwrap_or_default().to_owned(), true)
 }
 
@@ -262,11 +242,7 @@ mod tests {
     use super::*;
 
     fn line(text: &str) -> LogLine {
-        LogLine {
-            time_ms: None,
-            error_stream: false,
-            text: text.to_owned(),
-        }
+        LogLine { time_ms: None, error_stream: false, text: text.to_owned() }
     }
 
     fn lines(texts: &[&str]) -> Vec<LogLine> {
@@ -276,14 +252,9 @@ mod tests {
     #[test]
     fn plain_text_leaves_without_control_sequences() {
         let page = page(&[line("\u{1b}[32m[gateway]\u{1b}[0m listening\u{7}")], None, None);
-        let Some(Record::Line(line)) = page.records.first() else {
-            panic!("{page:?}")
-        };
+        let Some(Record::Line(line)) = page.records.first() else { panic!("{page:?}") };
         assert_eq!(line.message, "[gateway] listening");
-        assert_eq!(
-            (line.level, line.structured, line.truncated),
-            (None, false, false)
-        );
+        assert_eq!((line.level, line.structured, line.truncated), (None, false, false));
     }
 
     #[test]
@@ -303,21 +274,13 @@ mod tests {
             page.records.get(1..),
             Some(
                 [
-                    Record::Withheld {
-                        count: 2,
-                        reason: Withheld::UnrecognisedStructured
-                    },
-                    Record::Withheld {
-                        count: 1,
-                        reason: Withheld::Malformed
-                    }
+                    Record::Withheld { count: 2, reason: Withheld::UnrecognisedStructured },
+                    Record::Withheld { count: 1, reason: Withheld::Malformed }
                 ]
                 .as_slice()
             )
         );
-        let Some(Record::Line(line)) = page.records.first() else {
-            panic!("{page:?}")
-        };
+        let Some(Record::Line(line)) = page.records.first() else { panic!("{page:?}") };
         assert_eq!(line.level, Some(Level::Warn));
         assert_eq!(line.subsystem.as_deref(), Some("gateway"));
         assert_eq!(line.time.as_deref(), Some("2026-03-02T10:05:59.123456789Z"));
@@ -325,11 +288,8 @@ mod tests {
 
     #[test]
     fn the_least_level_drops_lesser_lines_and_keeps_text() {
-        let input = lines(&[
-            r#"{"level":"info","message":"a"}"#,
-            r#"{"level":"error","message":"b"}"#,
-            "plain",
-        ]);
+        let input =
+            lines(&[r#"{"level":"info","message":"a"}"#, r#"{"level":"error","message":"b"}"#, "plain"]);
         let page = page(&input, Some(Level::Warn), None);
         assert_eq!(page.records.len(), 2);
     }
@@ -337,24 +297,14 @@ mod tests {
     #[test]
     fn bounds_hold_for_a_line_and_for_an_answer() {
         let long = "x".repeat(MESSAGE_BYTES_MAX + 1);
-        let many: Vec<LogLine> = (0..100)
-            .map(|_| line(&long))
-            .chain([line(&"y".repeat(INPUT_LINE_BYTES_MAX + 1))])
-            .collect();
+        let many: Vec<LogLine> =
+            (0..100).map(|_| line(&long)).chain([line(&"y".repeat(INPUT_LINE_BYTES_MAX + 1))]).collect();
         let page = page(&many, None, None);
         assert!(page.truncated);
         assert_eq!(page.records.first(), Some(&Record::Gap(Gap::Truncated)));
-        assert_eq!(
-            page.records.last(),
-            Some(&Record::Withheld {
-                count: 1,
-                reason: Withheld::Oversized
-            })
-        );
+        assert_eq!(page.records.last(), Some(&Record::Withheld { count: 1, reason: Withheld::Oversized }));
         assert_eq!(page.records.len(), 1 + ANSWER_BYTES_MAX / MESSAGE_BYTES_MAX + 1);
-        let Some(Record::Line(line)) = page.records.get(1) else {
-            panic!("{:?}", page.records.get(1))
-        };
+        let Some(Record::Line(line)) = page.records.get(1) else { panic!("{:?}", page.records.get(1)) };
         assert!(line.truncated && line.message.len() == MESSAGE_BYTES_MAX);
     }
 

@@ -50,47 +50,27 @@ pub(crate) async fn logs(app: App, rq: Request) -> Result<Reply> {
             Cursor::open(text, &app.auth_key)
                 .filter(|cursor| cursor.fits(rq.caller.identity.as_str(), id.as_str(), &view.text()))
                 .ok_or_else(|| {
-                    Error::new(
-                        ErrorCode::RuntimeLogsCursorInvalid,
-                        "The cursor is not of this view.",
-                    )
+                    Error::new(ErrorCode::RuntimeLogsCursorInvalid, "The cursor is not of this view.")
                 })?,
         ),
     };
     let revision = revision(&app, &scope, &agent, &id).await?;
     let now = app.clock.now();
-    app.log_reads
-        .spend(rq.caller.identity.as_str(), agent.as_str(), now)
-        .map_err(|wait| {
-            let secs = u32::try_from(wait.as_secs())
-                .unwrap_or(u32::MAX)
-                .saturating_add(1);
-            Error::new(
-                ErrorCode::RuntimeLogsRateLimited,
-                "Too many reads of this Agent's logs.",
-            )
+    app.log_reads.spend(rq.caller.identity.as_str(), agent.as_str(), now).map_err(|wait| {
+        let secs = u32::try_from(wait.as_secs()).unwrap_or(u32::MAX).saturating_add(1);
+        Error::new(ErrorCode::RuntimeLogsRateLimited, "Too many reads of this Agent's logs.")
             .with_retry_after(secs)
-        })?;
+    })?;
     if cursor.is_none() {
         record_view(&app, &rq, &scope, &agent, &id, view.download).await?;
     }
-    let read = tokio::time::timeout(
-        READ_TIMEOUT,
-        view::read(&app, &rq, &revision, &view, cursor.as_ref()),
-    );
+    let read = tokio::time::timeout(READ_TIMEOUT, view::read(&app, &rq, &revision, &view, cursor.as_ref()));
     let reading = read.await.map_err(|_| {
-        Error::new(
-            ErrorCode::RuntimeLogsTimeout,
-            "The logs could not be read in 10 seconds.",
-        )
+        Error::new(ErrorCode::RuntimeLogsTimeout, "The logs could not be read in 10 seconds.")
     })??;
     if view.download {
         let name = format!("{agent}-{id}-{}.log", view.source);
-        return Ok(Reply::attachment(
-            "text/plain; charset=utf-8",
-            name,
-            reading.text().into_bytes(),
-        ));
+        return Ok(Reply::attachment("text/plain; charset=utf-8", name, reading.text().into_bytes()));
     }
     Reply::ok(&reading.to_wire(&id, &view, now))
 }
@@ -119,9 +99,7 @@ async fn demand_log_access(
     } else {
         Action::Administer
     };
-    app.iam
-        .require_all(app, &rq.caller, &[on_agent(first), on_agent(Action::Read)])
-        .await
+    app.iam.require_all(app, &rq.caller, &[on_agent(first), on_agent(Action::Read)]).await
 }
 
 async fn record_view(
@@ -132,11 +110,8 @@ async fn record_view(
     id: &RevisionId,
     download: bool,
 ) -> Result<()> {
-    let action = if download {
-        "openclaw.agents.runtime_logs.download"
-    } else {
-        "openclaw.agents.runtime_logs.view"
-    };
+    let action =
+        if download { "openclaw.agents.runtime_logs.download" } else { "openclaw.agents.runtime_logs.view" };
     let write = async {
         let mut tx = db::begin(&app.db).await?;
         let resource = Resource::in_namespace("agent", agent, scope.namespace()?);

@@ -44,16 +44,10 @@ impl View {
         let number = |name: &str| rq.query(name).and_then(|value| value.parse::<u32>().ok());
         let download = rq.flag("download");
         if download && rq.query("cursor").is_some() {
-            return Err(Error::invalid_field(
-                "/cursor",
-                occ_api::error::FieldCode::InvalidValue,
-            ));
+            return Err(Error::invalid_field("/cursor", occ_api::error::FieldCode::InvalidValue));
         }
-        let tail_lines = if download {
-            lines::LINES_MAX
-        } else {
-            number("tailLines").unwrap_or(lines::LINES_DEFAULT)
-        };
+        let tail_lines =
+            if download { lines::LINES_MAX } else { number("tailLines").unwrap_or(lines::LINES_DEFAULT) };
         Ok(Self {
             source: rq.query("source").unwrap_or_default().to_owned(),
             pod: rq.query("pod").map(str::to_owned),
@@ -90,11 +84,8 @@ pub(super) struct Instances {
 /// # Errors
 /// `DEPENDENCY_UNAVAILABLE` when it does not answer.
 pub(super) async fn instances(app: &App, revision: &Revision) -> Result<Instances> {
-    let document = app
-        .drivers
-        .compute
-        .runtime(&context(app, "runtime", revision), &subject(app, revision).await?)
-        .await;
+    let document =
+        app.drivers.compute.runtime(&context(app, "runtime", revision), &subject(app, revision).await?).await;
     let document = document
         .map_err(|error| Error::unavailable("The runtime cannot be looked at now.").caused_by(error))?;
     let mut instances: Instances = serde_json::from_value(document).map_err(|error| {
@@ -148,10 +139,7 @@ impl Instances {
         match &view.pod {
             None => Ok(pods.next()),
             Some(name) => pods.find(|pod| pod.name == *name).map(Some).ok_or_else(|| {
-                Error::new(
-                    ErrorCode::RuntimeLogsPodInvalid,
-                    "The named instance does not run this revision.",
-                )
+                Error::new(ErrorCode::RuntimeLogsPodInvalid, "The named instance does not run this revision.")
             }),
         }
     }
@@ -186,51 +174,31 @@ pub(super) async fn read(
     cursor: Option<&Cursor>,
 ) -> Result<Reading> {
     let _place = app.log_reads.place().ok_or_else(|| {
-        Error::new(
-            ErrorCode::RuntimeLogsUnavailable,
-            "Too many logs are being read at once: try again.",
-        )
+        Error::new(ErrorCode::RuntimeLogsUnavailable, "Too many logs are being read at once: try again.")
     })?;
     let role = role_of(view)?;
     let instances = instances(app, revision).await.map_err(|error| {
-        Error::new(
-            ErrorCode::RuntimeLogsUnavailable,
-            "The runtime does not answer now.",
-        )
-        .caused_by(error)
+        Error::new(ErrorCode::RuntimeLogsUnavailable, "The runtime does not answer now.").caused_by(error)
     })?;
     let Some(pod) = instances.pick(view)? else {
-        return Err(Error::new(
-            ErrorCode::RuntimeLogsSourceUnavailable,
-            "Nothing of this source runs.",
-        ));
+        return Err(Error::new(ErrorCode::RuntimeLogsSourceUnavailable, "Nothing of this source runs."));
     };
     let stream = pod.containers.first().map(|container| source_pod(pod, container));
     let request = LogRequest {
         role,
         previous: view.previous,
-        tail_lines: if cursor.is_some() {
-            lines::LINES_MAX
-        } else {
-            view.tail_lines
-        },
+        tail_lines: if cursor.is_some() { lines::LINES_MAX } else { view.tail_lines },
         since_seconds: view.since_seconds.filter(|_| cursor.is_none()),
     };
     let raw = app
         .drivers
         .compute
-        .read_logs(
-            &context(app, "read-logs", revision),
-            &subject(app, revision).await?,
-            &request,
-        )
+        .read_logs(&context(app, "read-logs", revision), &subject(app, revision).await?, &request)
         .await;
     let raw = raw.map_err(|error| {
         Error::new(ErrorCode::RuntimeLogsUnavailable, "The logs cannot be read now.").caused_by(error)
     })?;
-    let instance = stream
-        .as_ref()
-        .map(|stream| (stream.uid.clone(), stream.restart_count));
+    let instance = stream.as_ref().map(|stream| (stream.uid.clone(), stream.restart_count));
     let (fresh, gap) = fresh(&raw, instance.as_ref(), cursor);
     let anchor = lines::anchor(&raw);
     let next = Cursor {
@@ -294,10 +262,7 @@ fn role_of(view: &View) -> Result<Role> {
             ErrorCode::RuntimeLogsPodInvalid,
             "The sandbox source has neither instances nor a previous one.",
         )),
-        _ => Err(Error::new(
-            ErrorCode::RuntimeLogsSourceUnavailable,
-            "This revision has no sandbox.",
-        )),
+        _ => Err(Error::new(ErrorCode::RuntimeLogsSourceUnavailable, "This revision has no sandbox.")),
     }
 }
 
@@ -327,10 +292,7 @@ impl Reading {
         let mut text = String::new();
         for record in &self.page.records {
             if let Record::Line(line) = record {
-                for part in [line.time.as_deref(), Some(line.message.as_str())]
-                    .into_iter()
-                    .flatten()
-                {
+                for part in [line.time.as_deref(), Some(line.message.as_str())].into_iter().flatten() {
                     text.push_str(part);
                     text.push(' ');
                 }
@@ -349,10 +311,9 @@ fn record_wire(record: &Record) -> LogRecord {
             "stream_replaced",
             "The instance was started again; previous=true shows the end of the one before.",
         ),
-        Record::Gap(Gap::WindowExceeded) => LogRecord::gap(
-            "window_exceeded",
-            "More was written than one read can show: read more often.",
-        ),
+        Record::Gap(Gap::WindowExceeded) => {
+            LogRecord::gap("window_exceeded", "More was written than one read can show: read more often.")
+        }
         Record::Gap(Gap::Truncated) => {
             LogRecord::gap("truncated", "The answer was full: ask for fewer lines.")
         }

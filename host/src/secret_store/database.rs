@@ -49,23 +49,12 @@ impl Owner<'_> {
     /// Unambiguous bytes: each part with its length before it.
     fn associated_data(&self) -> Vec<u8> {
         let (parts, version) = match self {
-            Self::Secret {
-                namespace,
-                secret,
-                version,
-            } => (
-                vec!["occ-secret-1", namespace.as_str(), secret.as_str()],
-                *version,
-            ),
-            Self::Generated {
-                namespace,
-                agent,
-                name,
-                version,
-            } => (
-                vec!["occ-generated-1", namespace.as_str(), agent.as_str(), *name],
-                *version,
-            ),
+            Self::Secret { namespace, secret, version } => {
+                (vec!["occ-secret-1", namespace.as_str(), secret.as_str()], *version)
+            }
+            Self::Generated { namespace, agent, name, version } => {
+                (vec!["occ-generated-1", namespace.as_str(), agent.as_str(), *name], *version)
+            }
         };
         let mut bytes = Vec::new();
         for part in parts {
@@ -118,10 +107,8 @@ pub(super) fn open(keys: &Keys, owner: &Owner<'_>, sealed: &Sealed) -> Result<Se
         .ok_or_else(|| defect("a stored value was sealed with a key that the key file lacks"))?;
     let aad = owner.associated_data();
     let data_key = decrypt(&key.bytes, &sealed.key_nonce, &aad, &sealed.wrapped_key)?;
-    let data_key: &[u8; KEY_BYTES] = data_key
-        .as_slice()
-        .try_into()
-        .map_err(|_| defect("a stored data key has another length"))?;
+    let data_key: &[u8; KEY_BYTES] =
+        data_key.as_slice().try_into().map_err(|_| defect("a stored data key has another length"))?;
     let mut value = decrypt(data_key, &sealed.nonce, &aad, &sealed.ciphertext)?;
     let text = String::from_utf8(std::mem::take(&mut *value)).map_err(|error| {
         drop(Zeroizing::new(error.into_bytes()));
@@ -136,19 +123,14 @@ fn cipher(key: &[u8; KEY_BYTES]) -> Result<Aes256Gcm> {
 
 fn encrypt(key: &[u8; KEY_BYTES], nonce: &[u8; NONCE_BYTES], aad: &[u8], msg: &[u8]) -> Result<Vec<u8>> {
     let nonce = Nonce::<Aes256Gcm>::from(*nonce);
-    cipher(key)?
-        .encrypt(&nonce, Payload { msg, aad })
-        .map_err(|_| defect("a value cannot be sealed"))
+    cipher(key)?.encrypt(&nonce, Payload { msg, aad }).map_err(|_| defect("a value cannot be sealed"))
 }
 
 fn decrypt(key: &[u8; KEY_BYTES], nonce: &[u8], aad: &[u8], msg: &[u8]) -> Result<Zeroizing<Vec<u8>>> {
-    let nonce: [u8; NONCE_BYTES] = nonce
-        .try_into()
-        .map_err(|_| defect("a stored nonce has another length"))?;
+    let nonce: [u8; NONCE_BYTES] =
+        nonce.try_into().map_err(|_| defect("a stored nonce has another length"))?;
     let opened = cipher(key)?.decrypt(&Nonce::<Aes256Gcm>::from(nonce), Payload { msg, aad });
-    opened
-        .map(Zeroizing::new)
-        .map_err(|_| defect("a stored value does not open: it was changed, or moved"))
+    opened.map(Zeroizing::new).map_err(|_| defect("a stored value does not open: it was changed, or moved"))
 }
 
 #[cfg(test)]
@@ -172,21 +154,12 @@ mod tests {
             SecretId::from_uuid(ids.uuid()),
             AgentId::from_uuid(ids.uuid()),
         );
-        Names {
-            ids,
-            namespace,
-            secret,
-            agent,
-        }
+        Names { ids, namespace, secret, agent }
     }
 
     impl Names {
         fn owner(&self, version: u64) -> Owner<'_> {
-            Owner::Secret {
-                namespace: &self.namespace,
-                secret: &self.secret,
-                version,
-            }
+            Owner::Secret { namespace: &self.namespace, secret: &self.secret, version }
         }
     }
 
@@ -198,18 +171,8 @@ mod tests {
     fn what_was_sealed_opens_for_its_owner() {
         let (keys, names) = (Keys::of_tests(ONE), names(1));
         let sealed = seal(&keys, &names.ids, &names.owner(1), &value("top secret ü")).unwrap();
-        assert_eq!(
-            open(&keys, &names.owner(1), &sealed).unwrap().expose(),
-            "top secret ü"
-        );
-        assert_eq!(
-            (
-                sealed.wrapped_key.len(),
-                sealed.key_nonce.len(),
-                sealed.nonce.len()
-            ),
-            (48, 12, 12)
-        );
+        assert_eq!(open(&keys, &names.owner(1), &sealed).unwrap().expose(), "top secret ü");
+        assert_eq!((sealed.wrapped_key.len(), sealed.key_nonce.len(), sealed.nonce.len()), (48, 12, 12));
         assert_eq!(sealed.ciphertext.len(), "top secret ü".len() + 16);
         assert!(!sealed.ciphertext.windows(6).any(|window| window == b"secret"));
     }
@@ -221,22 +184,9 @@ mod tests {
         let (namespace, secret) = (&names.namespace, &names.secret);
         let elsewhere = [
             names.owner(2),
-            Owner::Secret {
-                namespace: &other.namespace,
-                secret,
-                version: 1,
-            },
-            Owner::Secret {
-                namespace,
-                secret: &other.secret,
-                version: 1,
-            },
-            Owner::Generated {
-                namespace,
-                agent: &names.agent,
-                name: "x",
-                version: 1,
-            },
+            Owner::Secret { namespace: &other.namespace, secret, version: 1 },
+            Owner::Secret { namespace, secret: &other.secret, version: 1 },
+            Owner::Generated { namespace, agent: &names.agent, name: "x", version: 1 },
         ];
         for owner in elsewhere {
             assert_eq!(open(&keys, &owner, &sealed).unwrap_err().code(), "INTERNAL_ERROR");
@@ -286,23 +236,7 @@ mod tests {
     fn lengths_are_bounded() {
         let (keys, names) = (Keys::of_tests(ONE), names(1));
         assert!(seal(&keys, &names.ids, &names.owner(1), &value("")).is_err());
-        assert!(
-            seal(
-                &keys,
-                &names.ids,
-                &names.owner(1),
-                &value(&"x".repeat(VALUE_BYTES_MAX + 1))
-            )
-            .is_err()
-        );
-        assert!(
-            seal(
-                &keys,
-                &names.ids,
-                &names.owner(1),
-                &value(&"x".repeat(VALUE_BYTES_MAX))
-            )
-            .is_ok()
-        );
+        assert!(seal(&keys, &names.ids, &names.owner(1), &value(&"x".repeat(VALUE_BYTES_MAX + 1))).is_err());
+        assert!(seal(&keys, &names.ids, &names.owner(1), &value(&"x".repeat(VALUE_BYTES_MAX))).is_ok());
     }
 }

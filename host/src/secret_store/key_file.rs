@@ -50,10 +50,7 @@ pub(super) struct Keys {
 
 impl fmt::Debug for Keys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Keys")
-            .field("newest", &self.newest.id)
-            .field("older", &self.older.len())
-            .finish()
+        f.debug_struct("Keys").field("newest", &self.newest.id).field("older", &self.older.len()).finish()
     }
 }
 
@@ -76,11 +73,7 @@ impl Keys {
     fn parse(text: &str) -> std::result::Result<Self, &'static str> {
         let mut seen = BTreeSet::new();
         let mut keys = Vec::new();
-        for line in text
-            .lines()
-            .map(str::trim)
-            .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        {
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let key = Key::parse(line).ok_or("has a line that is not 64 hexadecimal digits")?;
             if !seen.insert(key.id.clone()) {
                 return Err("names a key twice");
@@ -88,13 +81,8 @@ impl Keys {
             keys.push(key);
         }
         let mut keys = keys.into_iter();
-        let newest = keys
-            .next()
-            .ok_or("holds no key; write 64 random hexadecimal digits into it")?;
-        Ok(Self {
-            newest,
-            older: keys.collect(),
-        })
+        let newest = keys.next().ok_or("holds no key; write 64 random hexadecimal digits into it")?;
+        Ok(Self { newest, older: keys.collect() })
     }
 
     /// The key that seals.
@@ -104,9 +92,7 @@ impl Keys {
 
     /// The key of this id.
     pub(super) fn get(&self, id: &str) -> Option<&Key> {
-        std::iter::once(&self.newest)
-            .chain(&self.older)
-            .find(|key| key.id == id)
+        std::iter::once(&self.newest).chain(&self.older).find(|key| key.id == id)
     }
 
     /// A fixed key, for tests.
@@ -126,10 +112,7 @@ impl Key {
             *byte = u8::from_str_radix(line.get(2 * index..2 * index + 2)?, 16).ok()?;
         }
         let digest = Sha256::digest(bytes.as_slice());
-        let id = digest
-            .iter()
-            .take(8)
-            .fold("kek-".to_owned(), |id, byte| format!("{id}{byte:02x}"));
+        let id = digest.iter().take(8).fold("kek-".to_owned(), |id, byte| format!("{id}{byte:02x}"));
         Some(Self { id, bytes })
     }
 }
@@ -156,10 +139,7 @@ mod tests {
     #[test]
     fn bad_files_are_refused_with_their_rule() {
         let rule = |text: &str| Keys::parse(text).err();
-        assert_eq!(
-            rule(""),
-            Some("holds no key; write 64 random hexadecimal digits into it")
-        );
+        assert_eq!(rule(""), Some("holds no key; write 64 random hexadecimal digits into it"));
         assert_eq!(rule("# only this"), rule(""));
         assert_eq!(rule("abcd"), Some("has a line that is not 64 hexadecimal digits"));
         assert_eq!(rule(&ONE.replace('0', "g")), rule("abcd"));
@@ -171,13 +151,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("secret.key");
         fs::write(&path, ONE).unwrap();
-        for (mode, good) in [
-            (0o600, true),
-            (0o400, true),
-            (0o440, true),
-            (0o644, false),
-            (0o620, false),
-        ] {
+        for (mode, good) in [(0o600, true), (0o400, true), (0o440, true), (0o644, false), (0o620, false)] {
             fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
             let read = Keys::read(&path);
             assert_eq!(read.is_ok(), good, "{mode:o}");
@@ -190,9 +164,6 @@ mod tests {
     #[test]
     fn debug_shows_no_key() {
         let keys = Keys::of_tests(ONE);
-        assert_eq!(
-            format!("{keys:?}"),
-            "Keys { newest: \"kek-630dcd2966c43366\", older: 0 }"
-        );
+        assert_eq!(format!("{keys:?}"), "Keys { newest: \"kek-630dcd2966c43366\", older: 0 }");
     }
 }

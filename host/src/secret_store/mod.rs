@@ -61,9 +61,7 @@ pub struct SecretStore {
 
 impl fmt::Debug for SecretStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SecretStore")
-            .field("kind", &KIND)
-            .finish_non_exhaustive()
+        f.debug_struct("SecretStore").field("kind", &KIND).finish_non_exhaustive()
     }
 }
 
@@ -81,11 +79,7 @@ impl SecretStore {
     /// # Errors
     /// `SECRET_KEY_FILE_INVALID` with the rule that the file breaks.
     pub fn open(pool: PgPool, ids: Ids, key_file: &Path) -> Result<Self> {
-        Ok(Self {
-            pool,
-            ids,
-            keys: Arc::new(Keys::read(key_file)?),
-        })
+        Ok(Self { pool, ids, keys: Arc::new(Keys::read(key_file)?) })
     }
 
     /// The store's kind, for rows, snapshots and the wire.
@@ -114,11 +108,7 @@ impl SecretStore {
         version: u64,
         value: &SecretValue,
     ) -> Result<()> {
-        let owner = Owner::Secret {
-            namespace,
-            secret,
-            version,
-        };
+        let owner = Owner::Secret { namespace, secret, version };
         let sealed = seal(&self.keys, &self.ids, &owner, value)?;
         store::value_upsert(tx, secret, db::bigint(version)?, &sealed).await
     }
@@ -135,11 +125,7 @@ impl SecretStore {
         if row.namespace_id != namespace.as_str() {
             return Ok(Found::Foreign);
         }
-        let owner = Owner::Secret {
-            namespace,
-            secret,
-            version: db::count(row.version)?,
-        };
+        let owner = Owner::Secret { namespace, secret, version: db::count(row.version)? };
         open(&self.keys, &owner, &row.sealed).map(Found::Value)
     }
 
@@ -155,11 +141,7 @@ impl SecretStore {
     ) -> Result<BTreeSet<String>> {
         let mut conn = self.pool.acquire().await?;
         let present = store::credential_names(&mut conn, namespace, agent).await?;
-        Ok(names
-            .iter()
-            .filter(|name| !present.contains(*name))
-            .cloned()
-            .collect())
+        Ok(names.iter().filter(|name| !present.contains(*name)).cloned().collect())
     }
 
     /// Generates a credential for each of `names` that has none; one that is there is kept, also
@@ -177,12 +159,7 @@ impl SecretStore {
         for name in names {
             let random = zeroize::Zeroizing::new(self.ids.bytes::<GENERATED_BYTES>());
             let value = SecretValue::new(URL_SAFE_NO_PAD.encode(random.as_slice()));
-            let owner = Owner::Generated {
-                namespace,
-                agent,
-                name,
-                version: GENERATED_VERSION,
-            };
+            let owner = Owner::Generated { namespace, agent, name, version: GENERATED_VERSION };
             let sealed = seal(&self.keys, &self.ids, &owner, &value)?;
             store::credential_insert(&mut tx, namespace, agent, name, &sealed).await?;
         }
@@ -206,12 +183,7 @@ impl SecretStore {
         if row.namespace_id != namespace.as_str() {
             return Ok(Found::Foreign);
         }
-        let owner = Owner::Generated {
-            namespace,
-            agent,
-            name,
-            version: GENERATED_VERSION,
-        };
+        let owner = Owner::Generated { namespace, agent, name, version: GENERATED_VERSION };
         open(&self.keys, &owner, &row.sealed).map(Found::Value)
     }
 }

@@ -58,11 +58,7 @@ pub async fn lock_shared(
 /// `NOT_FOUND` when one of them is not ready in this Namespace.
 pub async fn demand_shared(tx: &mut PgConnection, scope: &Scope, ids: &BTreeSet<SecretId>) -> Result<()> {
     let found = lock_shared(tx, scope, ids).await?;
-    if found.len() == ids.len() {
-        Ok(())
-    } else {
-        Err(Error::not_found())
-    }
+    if found.len() == ids.len() { Ok(()) } else { Err(Error::not_found()) }
 }
 
 fn texts(ids: &BTreeSet<SecretId>) -> Vec<String> {

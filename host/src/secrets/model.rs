@@ -47,19 +47,12 @@ impl Secret {
     /// The resource with who uses it.
     #[must_use]
     pub fn to_wire_with(&self, consumers: SecretConsumers) -> SecretDetails {
-        SecretDetails {
-            secret: self.to_wire(),
-            consumers,
-        }
+        SecretDetails { secret: self.to_wire(), consumers }
     }
 }
 
 /// How other resources name a Secret.
 #[must_use]
 pub fn reference(namespace: &NamespaceId, id: &SecretId) -> SecretRef {
-    SecretRef {
-        kind: types::SecretKind::Secret,
-        namespace_id: namespace.clone(),
-        id: id.clone(),
-    }
+    SecretRef { kind: types::SecretKind::Secret, namespace_id: namespace.clone(), id: id.clone() }
 }

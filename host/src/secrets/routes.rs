@@ -34,24 +34,14 @@ struct Rotated {
 /// `GET /namespaces/{namespaceId}/secrets`
 pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let namespace = rq.namespace()?;
-    let scope = app
-        .iam
-        .require(&app, &rq.caller, &Access::namespace(Action::Read, &namespace))
-        .await?;
-    let visible = app
-        .iam
-        .visible(&app, &rq.caller, Action::Read, Kind::Secret, Some(&namespace))
-        .await?;
+    let scope = app.iam.require(&app, &rq.caller, &Access::namespace(Action::Read, &namespace)).await?;
+    let visible = app.iam.visible(&app, &rq.caller, Action::Read, Kind::Secret, Some(&namespace)).await?;
     let page = rq.page()?;
     let mut conn = app.db.acquire().await?;
     namespaces::get(&mut conn, &namespace).await?;
     let after = (page.after_time()?, page.after_id());
     let rows = store::secret_page(&mut conn, &scope, &visible, after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.id.to_string()),
-        |row| row.to_wire(),
-    )
+    page.reply(rows, |row| (sort_time(row.created_at), row.id.to_string()), |row| row.to_wire())
 }
 
 /// `GET /namespaces/{namespaceId}/secrets/{secretId}`
@@ -60,9 +50,7 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
     let access = Access::item(Action::Read, Kind::Secret, &namespace, &id);
     let scope = app.iam.require(&app, &rq.caller, &access).await?;
     let mut conn = app.db.acquire().await?;
-    let secret = store::secret_get(&mut conn, &scope, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let secret = store::secret_get(&mut conn, &scope, &id).await?.ok_or_else(Error::not_found)?;
     let consumers = consumers(&app, &rq, &mut conn, &scope, &id).await?;
     Ok(Reply::ok(&secret.to_wire_with(consumers))?.etag(secret.version))
 }
@@ -84,21 +72,10 @@ async fn consumers(
     agents.truncate(CONSUMERS_MAX);
     configurations.truncate(CONSUMERS_MAX - agents.len());
     let examined = agents.len() + configurations.len();
-    let readable = app
-        .iam
-        .visible(app, &rq.caller, Action::Read, Kind::Agent, Some(namespace))
-        .await?;
+    let readable = app.iam.visible(app, &rq.caller, Action::Read, Kind::Agent, Some(namespace)).await?;
     agents.retain(|agent| readable.shows(namespace.as_str(), agent.as_str()));
-    let readable = app
-        .iam
-        .visible(
-            app,
-            &rq.caller,
-            Action::Read,
-            Kind::Configuration,
-            Some(namespace),
-        )
-        .await?;
+    let readable =
+        app.iam.visible(app, &rq.caller, Action::Read, Kind::Configuration, Some(namespace)).await?;
     configurations.retain(|configuration| readable.shows(namespace.as_str(), configuration.as_str()));
     let unreadable = u32::try_from(examined - agents.len() - configurations.len()).unwrap_or(u32::MAX);
     Ok(types::SecretConsumers {
@@ -122,12 +99,7 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
         Once::New(token) => token,
     };
     let id = SecretId::from_uuid(app.ids.uuid());
-    let new = NewSecret {
-        id,
-        name: body.name,
-        store: app.secrets.kind(),
-        created_at: app.clock.now(),
-    };
+    let new = NewSecret { id, name: body.name, store: app.secrets.kind(), created_at: app.clock.now() };
     let mut tx = db::begin(&app.db).await?;
     namespaces::lock_ready(&mut tx, &namespace).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
@@ -135,21 +107,11 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
         return Err(Error::conflict("A Secret of this name exists in the Namespace."));
     }
     app.secrets
-        .put_secret(
-            &mut tx,
-            &namespace,
-            &new.id,
-            FIRST_VERSION,
-            &SecretValue::new(body.value),
-        )
+        .put_secret(&mut tx, &namespace, &new.id, FIRST_VERSION, &SecretValue::new(body.value))
         .await?;
     let secret = store::secret_ready(&mut tx, &scope, &new.id, new.created_at).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.secrets.create",
-        resource(&namespace, &secret.id),
-    );
+    let event =
+        Event::mutation(&rq.caller, &scope, "openclaw.secrets.create", resource(&namespace, &secret.id));
     audit::record(&mut tx, &app, event).await?;
     let reply = Reply::created(&secret.to_wire())?.etag(secret.version);
     token.complete(&mut tx, &reply).await?;
@@ -166,30 +128,13 @@ pub(crate) async fn update(app: App, rq: Request) -> Result<Reply> {
     let mut tx = db::begin(&app.db).await?;
     namespaces::lock_ready(&mut tx, &namespace).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    let mut secret = store::secret_lock(&mut tx, &scope, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let mut secret = store::secret_lock(&mut tx, &scope, &id).await?.ok_or_else(Error::not_found)?;
     rq.check_version(secret.version)?;
     secret.version += 1;
-    app.secrets
-        .put_secret(
-            &mut tx,
-            &namespace,
-            &id,
-            secret.version,
-            &SecretValue::new(body.value),
-        )
-        .await?;
+    app.secrets.put_secret(&mut tx, &namespace, &id, secret.version, &SecretValue::new(body.value)).await?;
     store::version_set(&mut tx, &scope, &id, secret.version, app.clock.now()).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.secrets.update",
-        resource(&namespace, &id),
-    )
-    .details(&Rotated {
-        version: secret.version,
-    })?;
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.secrets.update", resource(&namespace, &id))
+        .details(&Rotated { version: secret.version })?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::ok(&secret.to_wire())?.etag(secret.version))
@@ -202,20 +147,13 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     app.iam.require_all(&app, &rq.caller, &needs).await?;
     let mut tx = db::begin(&app.db).await?;
     let scope = app.iam.decide_again(&mut tx, &rq.caller, &needs).await?;
-    let secret = store::secret_lock(&mut tx, &scope, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let secret = store::secret_lock(&mut tx, &scope, &id).await?.ok_or_else(Error::not_found)?;
     rq.check_version(secret.version)?;
     demand_unused(&mut tx, &scope, &id).await?;
     let binding_ids = iam::exact_bindings_delete(&mut tx, Kind::Secret, id.as_str()).await?;
     store::secret_delete(&mut tx, &scope, &id).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.secrets.delete",
-        resource(&namespace, &id),
-    )
-    .details(&Removed { binding_ids })?;
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.secrets.delete", resource(&namespace, &id))
+        .details(&Removed { binding_ids })?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::no_content())
@@ -224,9 +162,7 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
 /// Bindings, drafts, active revisions and pending deployments hold a Secret.
 async fn demand_unused(tx: &mut PgConnection, scope: &Scope, id: &SecretId) -> Result<()> {
     if let Some(configuration) = store::binding_configurations(tx, scope, id, 1).await?.first() {
-        return Err(Error::conflict(format!(
-            "The Secret is bound by Configuration {configuration}."
-        )));
+        return Err(Error::conflict(format!("The Secret is bound by Configuration {configuration}.")));
     }
     if let Some(agent) = store::using_agents(tx, scope, id, 1).await?.first() {
         return Err(Error::conflict(format!("The Secret is used by Agent {agent}.")));

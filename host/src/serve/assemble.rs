@@ -88,14 +88,7 @@ pub struct Parts {
 /// # Errors
 /// The first part that cannot be made, with the code of its stage.
 pub async fn assemble(assembly: Assembly) -> Result<Parts> {
-    let Assembly {
-        mode,
-        database,
-        clock,
-        ids,
-        shutdown,
-        ..
-    } = &assembly;
+    let Assembly { mode, database, clock, ids, shutdown, .. } = &assembly;
     let config = Installation::read(&assembly.config_path, *mode).map_err(|problems| invalid(&problems))?;
     let pool = db::connect(database).await?;
     let installation = Box::pin(installation(&pool)).await?;
@@ -137,17 +130,8 @@ pub async fn assemble(assembly: Assembly) -> Result<Parts> {
         shutdown: shutdown.clone(),
     });
     let audited = app.clone();
-    shutdown.spawn(drivers::write_denials_until(
-        audited,
-        denials,
-        shutdown.token().clone(),
-    ));
-    Ok(Parts {
-        app,
-        leases,
-        processes: loaded.processes,
-        database: assembly.database,
-    })
+    shutdown.spawn(drivers::write_denials_until(audited, denials, shutdown.token().clone()));
+    Ok(Parts { app, leases, processes: loaded.processes, database: assembly.database })
 }
 
 /// Waits for the schema that this binary works on, then reads which Installation this is.
@@ -167,10 +151,8 @@ async fn installation(pool: &PgPool) -> Result<InstallationId> {
                 tokio::time::sleep(SCHEMA_STEP).await;
             }
             Ok(found) => {
-                let found = found.map_or_else(
-                    || "no version".to_owned(),
-                    |(version, _)| format!("version {version}"),
-                );
+                let found = found
+                    .map_or_else(|| "no version".to_owned(), |(version, _)| format!("version {version}"));
                 let rule =
                     format!("The schema has {found}, this binary needs {expected}: run occ-host migrate.");
                 return Err(Error::startup("SCHEMA_VERSION_MISMATCH", rule));
@@ -187,10 +169,7 @@ async fn installation(pool: &PgPool) -> Result<InstallationId> {
     let mut conn = pool.acquire().await?;
     let row = store::installation(&mut conn).await?;
     let (id, _) = row.ok_or_else(|| {
-        Error::startup(
-            "INSTALLATION_MISSING",
-            "There is no Installation yet: run occ-host bootstrap.",
-        )
+        Error::startup("INSTALLATION_MISSING", "There is no Installation yet: run occ-host bootstrap.")
     })?;
     InstallationId::parse(&id).map_err(|error| {
         Error::startup("INSTALLATION_MISSING", "The Installation's id cannot be read.").caused_by(error)
@@ -199,12 +178,7 @@ async fn installation(pool: &PgPool) -> Result<InstallationId> {
 
 /// A worker signs nothing that another process reads.
 fn unguessable(ids: &Ids) -> Secret {
-    Secret::new(
-        ids.bytes::<32>()
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect(),
-    )
+    Secret::new(ids.bytes::<32>().iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn invalid(problems: &Problems) -> Error {

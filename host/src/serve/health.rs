@@ -20,18 +20,13 @@ pub enum HealthTarget {
 
 /// Asks and tells: exit 0 when well, 1 when not, 2 when the environment does not say where to ask.
 pub async fn health(target: HealthTarget, live: bool, mut environment: Environment) -> ExitCode {
-    let host = environment
-        .value("OCC_HOST")
-        .and_then(|host| host.parse::<IpAddr>().ok());
+    let host = environment.value("OCC_HOST").and_then(|host| host.parse::<IpAddr>().ok());
     let name = match target {
         HealthTarget::Api => "OCC_PORT",
         HealthTarget::Worker => "OCC_METRICS_PORT",
     };
     let Some(port) = environment.value(name).and_then(|port| port.parse::<u16>().ok()) else {
-        return told(
-            2,
-            &format!("error: {name} must be the port of the running process"),
-        );
+        return told(2, &format!("error: {name} must be the port of the running process"));
     };
     let address = SocketAddr::new(host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)), port);
     let path = if live { "healthz" } else { "readyz" };

@@ -127,9 +127,7 @@ pub(super) fn freeze_accesses(
     secrets: &BTreeSet<SecretId>,
 ) -> Vec<Access> {
     let read = Access::item(Action::Read, Kind::Configuration, namespace, configuration);
-    let operate = secrets
-        .iter()
-        .map(|id| Access::item(Action::Operate, Kind::Secret, namespace, id));
+    let operate = secrets.iter().map(|id| Access::item(Action::Operate, Kind::Secret, namespace, id));
     std::iter::once(read).chain(operate).collect()
 }
 
@@ -170,57 +168,17 @@ mod tests {
     #[test]
     fn each_kind_has_the_permission_of_its_operation() {
         let cases = [
-            (
-                row("namespace.ensure", None, None),
-                Action::Create,
-                Kind::Namespace,
-                INSTALLATION,
-            ),
-            (
-                row("namespace.delete", None, None),
-                Action::Delete,
-                Kind::Namespace,
-                NS,
-            ),
-            (
-                row("agent.stop", Some(AGENT), None),
-                Action::Operate,
-                Kind::Agent,
-                AGENT,
-            ),
-            (
-                row("agent.delete", Some(AGENT), None),
-                Action::Delete,
-                Kind::Agent,
-                AGENT,
-            ),
-            (
-                row("revision.reconcile", Some(AGENT), Some(REVISION)),
-                Action::Deploy,
-                Kind::Agent,
-                AGENT,
-            ),
-            (
-                row("agent.observe", Some(AGENT), None),
-                Action::Operate,
-                Kind::Agent,
-                AGENT,
-            ),
-            (
-                row("namespace.observe", None, None),
-                Action::Administer,
-                Kind::Installation,
-                INSTALLATION,
-            ),
+            (row("namespace.ensure", None, None), Action::Create, Kind::Namespace, INSTALLATION),
+            (row("namespace.delete", None, None), Action::Delete, Kind::Namespace, NS),
+            (row("agent.stop", Some(AGENT), None), Action::Operate, Kind::Agent, AGENT),
+            (row("agent.delete", Some(AGENT), None), Action::Delete, Kind::Agent, AGENT),
+            (row("revision.reconcile", Some(AGENT), Some(REVISION)), Action::Deploy, Kind::Agent, AGENT),
+            (row("agent.observe", Some(AGENT), None), Action::Operate, Kind::Agent, AGENT),
+            (row("namespace.observe", None, None), Action::Administer, Kind::Installation, INSTALLATION),
         ];
         for (row, action, kind, id) in cases {
             let access = row.permission(row.task().unwrap(), &INSTALLATION.parse().unwrap());
-            assert_eq!(
-                (access.action, access.kind, access.id.as_str()),
-                (action, kind, id),
-                "{}",
-                row.kind
-            );
+            assert_eq!((access.action, access.kind, access.id.as_str()), (action, kind, id), "{}", row.kind);
             assert!(access.is_well_formed(), "{}", row.kind);
         }
         assert_eq!(row("backup.run", None, None).task(), None);
@@ -229,10 +187,7 @@ mod tests {
     #[test]
     fn work_is_seen_through_its_owner() {
         let kind = |row: Row| row.sight().kind;
-        assert_eq!(
-            kind(row("revision.reconcile", Some(AGENT), Some(REVISION))),
-            Kind::AgentRevision
-        );
+        assert_eq!(kind(row("revision.reconcile", Some(AGENT), Some(REVISION))), Kind::AgentRevision);
         assert_eq!(kind(row("agent.stop", Some(AGENT), None)), Kind::Agent);
         assert_eq!(kind(row("namespace.ensure", None, None)), Kind::Namespace);
     }

@@ -90,11 +90,7 @@ pub(super) async fn work_page(
     after: (Option<OffsetDateTime>, Option<&str>),
     fetch: i64,
 ) -> Result<Vec<Row>> {
-    let Sight {
-        namespaces,
-        agents,
-        revisions,
-    } = sight;
+    let Sight { namespaces, agents, revisions } = sight;
     let rows = sqlx::query_as!(
         Raw,
         r#"select key, kind, namespace_id, agent_id, revision_id, actor_id, upkeep, state, phase, step, attempt,

@@ -61,10 +61,7 @@ impl Handler for Jobs {
             namespaces::work::ENSURE => Box::pin(namespaces::work::give_up_ensure(cx, pass, &why)).await,
             revisions::work::RECONCILE => Box::pin(revisions::work::give_up(cx, pass, &why)).await,
             _ if pass.claim().upkeep => Ok(agents::work::rest(cx, why.code)),
-            _ => Ok(Verdict::Fail {
-                code: why.code,
-                result: None,
-            }),
+            _ => Ok(Verdict::Fail { code: why.code, result: None }),
         };
         done.unwrap_or_else(Verdict::from)
     }
@@ -76,10 +73,7 @@ impl Handler for Jobs {
     async fn record(&self, conn: &mut PgConnection, transition: &Transition) -> Result<(), QueueError> {
         evidence::write(&self.context, conn, transition, None)
             .await
-            .map_err(|error| QueueError::Record {
-                key: transition.key.clone(),
-                why: error.to_string(),
-            })
+            .map_err(|error| QueueError::Record { key: transition.key.clone(), why: error.to_string() })
     }
 
     fn renewed(&self, claim: &Claim, abort_at: Instant) {

@@ -24,11 +24,7 @@ const REST_MAX: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub(crate) enum Fault {
     /// Not ready yet, or a dependency is down.
-    Wait {
-        code: Code,
-        outage: bool,
-        cadence: Cadence,
-    },
+    Wait { code: Code, outage: bool, cadence: Cadence },
     /// An error that may go away.
     Retry(Code),
     /// Nothing but a new revision or an operator helps.
@@ -40,20 +36,12 @@ pub(crate) enum Fault {
 impl Fault {
     /// Waits at the readiness cadence.
     pub(crate) const fn wait(code: &'static str) -> Self {
-        Self::Wait {
-            code: Code::new(code),
-            outage: false,
-            cadence: Cadence::Readiness,
-        }
+        Self::Wait { code: Code::new(code), outage: false, cadence: Cadence::Readiness }
     }
 
     /// Steps aside so that another row of the lane goes first.
     pub(crate) const fn step_aside(code: &'static str) -> Self {
-        Self::Wait {
-            code: Code::new(code),
-            outage: false,
-            cadence: Cadence::Now,
-        }
+        Self::Wait { code: Code::new(code), outage: false, cadence: Cadence::Now }
     }
 
     pub(crate) const fn retry(code: &'static str) -> Self {
@@ -61,10 +49,7 @@ impl Fault {
     }
 
     pub(crate) const fn permanent(code: &'static str) -> Self {
-        Self::Permanent {
-            code: Code::new(code),
-            data: None,
-        }
+        Self::Permanent { code: Code::new(code), data: None }
     }
 
     pub(crate) const fn complete(code: &'static str) -> Self {
@@ -75,20 +60,9 @@ impl Fault {
 impl From<Fault> for Verdict {
     fn from(fault: Fault) -> Self {
         match fault {
-            Fault::Wait {
-                code,
-                outage,
-                cadence,
-            } => Self::Defer {
-                code,
-                cadence,
-                outage,
-            },
+            Fault::Wait { code, outage, cadence } => Self::Defer { code, cadence, outage },
             Fault::Retry(code) => Self::Retry { code },
-            Fault::Permanent { code, data } => Self::Fail {
-                code,
-                result: data.map(result_of),
-            },
+            Fault::Permanent { code, data } => Self::Fail { code, result: data.map(result_of) },
             Fault::End(verdict) => verdict,
         }
     }
@@ -96,11 +70,7 @@ impl From<Fault> for Verdict {
 
 /// A plugin's document about its code, as the result of the row: an object always.
 pub(crate) fn result_of(data: Value) -> Value {
-    if data.is_object() {
-        data
-    } else {
-        json!({ "detail": data })
-    }
+    if data.is_object() { data } else { json!({ "detail": data }) }
 }
 
 impl From<Stop> for Fault {
@@ -150,11 +120,7 @@ pub(crate) async fn change(
         Progress::Done => Ok(()),
         Progress::Waiting(reason) => {
             let code = Code::parse(&reason.code).unwrap_or(Code::new("RECONCILIATION_PENDING"));
-            Err(Fault::Wait {
-                code,
-                outage: false,
-                cadence: Cadence::Readiness,
-            })
+            Err(Fault::Wait { code, outage: false, cadence: Cadence::Readiness })
         }
     }
 }
@@ -182,12 +148,7 @@ fn renewed(cx: &Context, pass: &Pass) {
 fn call_context(pass: &Pass, subject: Subject<'_>) -> CallContext {
     let claim = pass.claim();
     let epoch = u64::try_from(claim.epoch).unwrap_or(0);
-    let call = CallContext::work(
-        subject.namespace.as_str(),
-        &claim.key,
-        epoch,
-        Instant::now() + CALL_MAX,
-    );
+    let call = CallContext::work(subject.namespace.as_str(), &claim.key, epoch, Instant::now() + CALL_MAX);
     match subject.agent {
         Some(agent) => call.about(agent.as_str(), subject.revision.map(|id| id.as_str())),
         None => call,
@@ -206,11 +167,7 @@ fn judge<T>(answer: CallResult<T>) -> Result<T, Fault> {
         DriverError::Failure(Failure::Permanent(reason)) => permanent_fault(reason),
         DriverError::Unavailable { retry_after, .. } => {
             let cadence = Cadence::After(retry_after.min(REST_MAX));
-            Fault::Wait {
-                code: Code::new("DRIVER_UNAVAILABLE"),
-                outage: true,
-                cadence,
-            }
+            Fault::Wait { code: Code::new("DRIVER_UNAVAILABLE"), outage: true, cadence }
         }
         other => Fault::Retry(Code::parse(other.code()).unwrap_or(Code::new("DRIVER_TRAPPED"))),
     })
@@ -225,11 +182,7 @@ fn outage_fault(outage: &Outage) -> Fault {
         Some(ms) => Cadence::After(Duration::from_millis(u64::from(ms)).min(REST_MAX)),
         None => Cadence::Readiness,
     };
-    Fault::Wait {
-        code,
-        outage: true,
-        cadence,
-    }
+    Fault::Wait { code, outage: true, cadence }
 }
 
 fn retry_fault(reason: &Reason) -> Fault {
@@ -242,10 +195,7 @@ fn retry_fault(reason: &Reason) -> Fault {
 
 fn permanent_fault(reason: Reason) -> Fault {
     match Code::parse(&reason.code) {
-        Some(code) => Fault::Permanent {
-            code,
-            data: reason.data,
-        },
+        Some(code) => Fault::Permanent { code, data: reason.data },
         None => Fault::retry("INVALID_DRIVER_OBSERVATION"),
     }
 }
@@ -275,11 +225,7 @@ async fn injected(cx: &Context, pass: &Pass, step: &'static str, when: When) -> 
     let Some(injector) = &cx.injector else {
         return Ok(false);
     };
-    match injector.at(Point {
-        key: &pass.claim().key,
-        step,
-        when,
-    }) {
+    match injector.at(Point { key: &pass.claim().key, step, when }) {
         injector::Fault::None => Ok(false),
         injector::Fault::Repeat => Ok(true),
         injector::Fault::Error => Err(Fault::retry("DEPENDENCY_UNAVAILABLE")),

@@ -29,10 +29,7 @@ pub(crate) async fn write(
     transition: &Transition,
     other: Option<&str>,
 ) -> Result<()> {
-    let code = transition
-        .code
-        .as_ref()
-        .map_or("HANDED_OVER", |code| code.as_str());
+    let code = transition.code.as_ref().map_or("HANDED_OVER", |code| code.as_str());
     let outcome = match transition.outcome {
         Outcome::Success | Outcome::Pending => audit::Outcome::Success,
         Outcome::Retry | Outcome::Permanent | Outcome::ClaimLost | Outcome::Error => audit::Outcome::Failure,
@@ -43,21 +40,14 @@ pub(crate) async fn write(
         None => Resource::in_namespace("namespace", &namespace, &namespace),
     };
     let action = action_of(&transition.kind, code);
-    let event = Event::reconcile(
-        &transition.actor_id,
-        action,
-        resource,
-        outcome,
-        code,
-        &transition.key,
-    )
-    .details(&Details {
-        attempt: transition.attempt,
-        epoch: transition.epoch,
-        step: transition.step.as_deref(),
-        revision_id: transition.owner.revision_id.as_deref(),
-        other_revision_id: other,
-    })?;
+    let event = Event::reconcile(&transition.actor_id, action, resource, outcome, code, &transition.key)
+        .details(&Details {
+            attempt: transition.attempt,
+            epoch: transition.epoch,
+            step: transition.step.as_deref(),
+            revision_id: transition.owner.revision_id.as_deref(),
+            other_revision_id: other,
+        })?;
     append(cx, conn, event).await
 }
 
@@ -73,21 +63,15 @@ pub(crate) async fn rolled_back(
     let agent = claim.owner.agent_id.as_deref().unwrap_or_default();
     let resource = Resource::in_namespace("agent", agent, &namespace);
     let action = "openclaw.agents.lifecycle.rollback";
-    let event = Event::reconcile(
-        "system",
-        action,
-        resource,
-        audit::Outcome::Success,
-        cause.as_str(),
-        &claim.key,
-    )
-    .details(&Details {
-        attempt: claim.attempt,
-        epoch: claim.epoch,
-        step: Some("revert"),
-        revision_id: claim.owner.revision_id.as_deref(),
-        other_revision_id: Some(previous.as_str()),
-    })?;
+    let event =
+        Event::reconcile("system", action, resource, audit::Outcome::Success, cause.as_str(), &claim.key)
+            .details(&Details {
+                attempt: claim.attempt,
+                epoch: claim.epoch,
+                step: Some("revert"),
+                revision_id: claim.owner.revision_id.as_deref(),
+                other_revision_id: Some(previous.as_str()),
+            })?;
     append(cx, conn, event).await
 }
 

@@ -40,12 +40,7 @@ pub(crate) async fn revision(
 ) -> Result<(), Fault> {
     let mut accesses = vec![
         Access::item(Action::Deploy, Kind::Agent, namespace, agent),
-        Access::item(
-            Action::Read,
-            Kind::Configuration,
-            namespace,
-            &snapshot.configuration.id,
-        ),
+        Access::item(Action::Read, Kind::Configuration, namespace, &snapshot.configuration.id),
     ];
     accesses.extend(snapshot.secret_ids().iter().map(|id| operate(namespace, id)));
     actor(cx, pass, conn, "openclaw.agents.deploy", &accesses).await?;
@@ -68,20 +63,8 @@ pub(crate) async fn principal(
     if !belongs {
         return Err(Fault::permanent("ACTOR_REVOKED"));
     }
-    let accesses: Vec<Access> = snapshot
-        .secret_ids()
-        .iter()
-        .map(|id| operate(namespace, id))
-        .collect();
-    demand(
-        cx,
-        pass,
-        conn,
-        &snapshot.principal_id,
-        "openclaw.agents.deploy",
-        &accesses,
-    )
-    .await
+    let accesses: Vec<Access> = snapshot.secret_ids().iter().map(|id| operate(namespace, id)).collect();
+    demand(cx, pass, conn, &snapshot.principal_id, "openclaw.agents.deploy", &accesses).await
 }
 
 fn operate(namespace: &NamespaceId, secret: &SecretId) -> Access {
@@ -127,14 +110,7 @@ async fn denied(
         None => Resource::in_namespace("namespace", &namespace, &namespace),
     };
     let code = decision.reason.as_str();
-    let event = Event::reconcile(
-        identity,
-        action,
-        resource,
-        audit::Outcome::Denied,
-        code,
-        &claim.key,
-    )
-    .decided(access, decision);
+    let event = Event::reconcile(identity, action, resource, audit::Outcome::Denied, code, &claim.key)
+        .decided(access, decision);
     evidence::append(cx, conn, event).await
 }

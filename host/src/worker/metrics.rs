@@ -106,23 +106,14 @@ impl Collector for Counters {
         let mut family =
             encoder.encode_descriptor("occ_reconciliation_attempts", help, None, MetricType::Counter)?;
         for ((kind, outcome), count) in &counts.attempts {
-            let labels = Outcomes {
-                work_kind: kind.clone(),
-                outcome: outcome.as_str(),
-            };
-            family
-                .encode_family(&labels)?
-                .encode_counter::<NoLabelSet, _, u64>(count, None)?;
+            let labels = Outcomes { work_kind: kind.clone(), outcome: outcome.as_str() };
+            family.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(count, None)?;
         }
-        let (name, help) = (
-            "occ_reconciliation_attempt_duration_seconds",
-            "Time from claim to committed end",
-        );
+        let (name, help) =
+            ("occ_reconciliation_attempt_duration_seconds", "Time from claim to committed end");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
         for (kind, histogram) in &counts.durations {
-            let labels = Kinds {
-                work_kind: kind.clone(),
-            };
+            let labels = Kinds { work_kind: kind.clone() };
             let mut metric = family.encode_family(&labels)?;
             metric.encode_histogram::<NoLabelSet>(
                 histogram.sum,
@@ -136,26 +127,10 @@ impl Collector for Counters {
         let latency = &counts.claim_latency;
         metric.encode_histogram::<NoLabelSet>(latency.sum, latency.count, &buckets(latency), None)?;
         for (name, help, count) in [
-            (
-                "occ_work_recovered",
-                "Lapsed claims that were queued again",
-                counts.recovered,
-            ),
-            (
-                "occ_work_fenced",
-                "Passes that lost their lease or met a newer fence",
-                counts.fenced,
-            ),
-            (
-                "occ_lanes_repaired",
-                "Lanes whose columns were wrong; must stay 0",
-                counts.lanes_repaired,
-            ),
-            (
-                "occ_lanes_busy",
-                "Second claims that the database refused; must stay 0",
-                counts.lanes_busy,
-            ),
+            ("occ_work_recovered", "Lapsed claims that were queued again", counts.recovered),
+            ("occ_work_fenced", "Passes that lost their lease or met a newer fence", counts.fenced),
+            ("occ_lanes_repaired", "Lanes whose columns were wrong; must stay 0", counts.lanes_repaired),
+            ("occ_lanes_busy", "Second claims that the database refused; must stay 0", counts.lanes_busy),
         ] {
             let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
             metric.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
@@ -183,43 +158,24 @@ impl Collector for Gauges {
         for (class, count) in [("user", pending.user), ("upkeep", pending.upkeep)] {
             family.encode_family(&Classes { class })?.encode_gauge(&count)?;
         }
-        let (name, help) = (
-            "occ_work_oldest_pending_age_seconds",
-            "How long the oldest due work has been due",
-        );
+        let (name, help) =
+            ("occ_work_oldest_pending_age_seconds", "How long the oldest due work has been due");
         let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        for (class, secs) in [
-            ("user", pending.user_oldest_secs),
-            ("upkeep", pending.upkeep_oldest_secs),
-        ] {
+        for (class, secs) in [("user", pending.user_oldest_secs), ("upkeep", pending.upkeep_oldest_secs)] {
             family.encode_family(&Classes { class })?.encode_gauge(&secs)?;
         }
         let help = "Agents, by what they shall do and whether they are being deleted";
         let mut family = encoder.encode_descriptor("occ_agents", help, None, MetricType::Gauge)?;
-        for (lifecycle_state, count) in [
-            ("running", fleet.running),
-            ("stopped", fleet.stopped),
-            ("deleting", fleet.deleting),
-        ] {
-            family
-                .encode_family(&LifecycleStates { lifecycle_state })?
-                .encode_gauge(&count)?;
+        for (lifecycle_state, count) in
+            [("running", fleet.running), ("stopped", fleet.stopped), ("deleting", fleet.deleting)]
+        {
+            family.encode_family(&LifecycleStates { lifecycle_state })?.encode_gauge(&count)?;
         }
         for (name, help, count) in [
-            (
-                "occ_work_failed_permanent",
-                "Work that failed for good",
-                pending.failed,
-            ),
-            (
-                "occ_agents_degraded",
-                "Running Agents that were not ready at the last look",
-                fleet.degraded,
-            ),
+            ("occ_work_failed_permanent", "Work that failed for good", pending.failed),
+            ("occ_agents_degraded", "Running Agents that were not ready at the last look", fleet.degraded),
         ] {
-            encoder
-                .encode_descriptor(name, help, None, MetricType::Gauge)?
-                .encode_gauge(&count)?;
+            encoder.encode_descriptor(name, help, None, MetricType::Gauge)?.encode_gauge(&count)?;
         }
         Ok(())
     }
@@ -249,20 +205,8 @@ mod tests {
             text
         };
         assert_eq!(scrape(), "# EOF\n");
-        let pending = Pending {
-            user: 3,
-            user_oldest_secs: 1.5,
-            failed: 2,
-            ..Pending::default()
-        };
-        gauges.set(Some((
-            pending,
-            Fleet {
-                running: 7,
-                degraded: 1,
-                ..Fleet::default()
-            },
-        )));
+        let pending = Pending { user: 3, user_oldest_secs: 1.5, failed: 2, ..Pending::default() };
+        gauges.set(Some((pending, Fleet { running: 7, degraded: 1, ..Fleet::default() })));
         let text = scrape();
         for line in [
             "occ_work_pending{class=\"user\"} 3",
@@ -277,11 +221,7 @@ mod tests {
 
     #[test]
     fn the_last_bucket_holds_what_is_longer_than_every_bound() {
-        let mut histogram = Histogram {
-            count: 3,
-            sum: 400.0,
-            ..Histogram::default()
-        };
+        let mut histogram = Histogram { count: 3, sum: 400.0, ..Histogram::default() };
         histogram.counts[0] = 2;
         let buckets = buckets(&histogram);
         assert_eq!(buckets.first(), Some(&(0.005, 2)));

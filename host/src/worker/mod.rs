@@ -63,9 +63,7 @@ pub struct Context {
 
 impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Context")
-            .field("installation", &self.installation)
-            .finish_non_exhaustive()
+        f.debug_struct("Context").field("installation", &self.installation).finish_non_exhaustive()
     }
 }
 
@@ -86,9 +84,7 @@ impl Health {
     /// Did the database answer about the queue lately? False: do not send work, do not restart.
     #[must_use]
     pub fn is_ready(&self) -> bool {
-        self.stats
-            .observation_age()
-            .is_some_and(|age| age <= self.observation_max)
+        self.stats.observation_age().is_some_and(|age| age <= self.observation_max)
     }
 
     /// Does the loop come round? False: restart.
@@ -131,11 +127,7 @@ pub fn build(
     let observation_max = OBSERVATION_MAX.max(queue.lease * 3);
     let progress_max = PROGRESS_MAX.max(queue.lease * 6).max(queue.database_timeout * 2);
     let worker = Worker::new(database, queue, Jobs::new(context), random);
-    let health = Health {
-        stats: worker.stats(),
-        observation_max,
-        progress_max,
-    };
+    let health = Health { stats: worker.stats(), observation_max, progress_max };
     (worker, health)
 }
 

@@ -46,10 +46,7 @@ pub(crate) async fn history(
     rows.into_iter()
         .map(|row| {
             Ok(Deployed {
-                reference: RevisionRef {
-                    revision_id: row.id,
-                    number: db::count(row.revision_number)?,
-                },
+                reference: RevisionRef { revision_id: row.id, number: db::count(row.revision_number)? },
                 activated: row.activated,
                 rolling_back: row.rolling_back,
                 previous: db::id_opt(row.previous_revision_id.as_deref())?,
@@ -105,9 +102,7 @@ pub(crate) async fn namespace_bury(conn: &mut PgConnection, scope: &Scope, at: O
     )
     .execute(&mut *conn)
     .await?;
-    sqlx::query!("delete from occ.iam_restrictions where namespace_id = $1", id)
-        .execute(&mut *conn)
-        .await?;
+    sqlx::query!("delete from occ.iam_restrictions where namespace_id = $1", id).execute(&mut *conn).await?;
     sqlx::query!(
         "delete from occ.service_keys k using occ.iam_identities i
           where k.service_principal_id = i.id and i.namespace_id = $1",
@@ -115,22 +110,12 @@ pub(crate) async fn namespace_bury(conn: &mut PgConnection, scope: &Scope, at: O
     )
     .execute(&mut *conn)
     .await?;
-    sqlx::query!("delete from occ.iam_groups where namespace_id = $1", id)
-        .execute(&mut *conn)
+    sqlx::query!("delete from occ.iam_groups where namespace_id = $1", id).execute(&mut *conn).await?;
+    sqlx::query!("delete from occ.iam_roles where namespace_id = $1", id).execute(&mut *conn).await?;
+    sqlx::query!("delete from occ.iam_identities where namespace_id = $1", id).execute(&mut *conn).await?;
+    sqlx::query!("update occ.namespaces set deleted_at = $2, updated_at = $2 where id = $1", id, at)
+        .execute(conn)
         .await?;
-    sqlx::query!("delete from occ.iam_roles where namespace_id = $1", id)
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query!("delete from occ.iam_identities where namespace_id = $1", id)
-        .execute(&mut *conn)
-        .await?;
-    sqlx::query!(
-        "update occ.namespaces set deleted_at = $2, updated_at = $2 where id = $1",
-        id,
-        at
-    )
-    .execute(conn)
-    .await?;
     Ok(())
 }
 
@@ -187,9 +172,7 @@ pub(crate) async fn unobserved_agents(
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter()
-        .map(|row| Ok((db::id(&row.namespace_id)?, db::id(&row.id)?)))
-        .collect()
+    rows.into_iter().map(|row| Ok((db::id(&row.namespace_id)?, db::id(&row.id)?))).collect()
 }
 
 /// Removes ended rows of work that are no history: upkeep after a day, stops after 30 days.

@@ -17,11 +17,7 @@ const RENDERING: &str = "openclaw.dev/spec-digest";
 /// The process of a revision. One entry per agent, so that two revisions of one agent
 /// never hold its state at once.
 pub(crate) fn spec(revision: &Revision, container: &Container, settings: &Settings) -> Spec {
-    let mut command = settings
-        .commands
-        .get(&container.image_slot)
-        .cloned()
-        .unwrap_or_default();
+    let mut command = settings.commands.get(&container.image_slot).cloned().unwrap_or_default();
     command.extend(container.args.iter().cloned());
     let mut spec = Spec {
         id: revision.agent.agent_id.clone(),
@@ -32,19 +28,11 @@ pub(crate) fn spec(revision: &Revision, container: &Container, settings: &Settin
             (ROLE.to_owned(), "gateway".to_owned()),
         ],
         command,
-        env: container
-            .env
-            .iter()
-            .map(|variable| resolved(variable, revision))
-            .collect(),
+        env: container.env.iter().map(|variable| resolved(variable, revision)).collect(),
         state: container.state.clone(),
         scratch: container.scratch.clone(),
         files: container.files.clone(),
-        ports: container
-            .ports
-            .iter()
-            .map(|port| assigned(port, settings))
-            .collect(),
+        ports: container.ports.iter().map(|port| assigned(port, settings)).collect(),
         readiness: container.readiness.clone(),
         grace_seconds: container.grace_seconds,
     };
@@ -60,10 +48,7 @@ pub(crate) fn is_rendering_of(status: &Status, spec: &Spec) -> bool {
 
 /// Does this entry belong to the revision?
 pub(crate) fn is_of(status: &Status, revision_id: &str) -> bool {
-    status
-        .labels
-        .iter()
-        .any(|(name, value)| name == REVISION && value == revision_id)
+    status.labels.iter().any(|(name, value)| name == REVISION && value == revision_id)
 }
 
 fn resolved(variable: &EnvVar, revision: &Revision) -> EnvVar {
@@ -71,19 +56,13 @@ fn resolved(variable: &EnvVar, revision: &Revision) -> EnvVar {
         EnvValue::RevisionId => EnvValue::Literal(revision.ref_.revision_id.clone()),
         other => other.clone(),
     };
-    EnvVar {
-        name: variable.name.clone(),
-        value,
-    }
+    EnvVar { name: variable.name.clone(), value }
 }
 
 /// Agents share one address, so a port is drawn, unless the settings fix the gateway's.
 fn assigned(port: &Port, settings: &Settings) -> Port {
     let wanted = settings.gateway_port.filter(|fixed| port.number == *fixed);
-    Port {
-        name: port.name.clone(),
-        number: wanted.unwrap_or(0),
-    }
+    Port { name: port.name.clone(), number: wanted.unwrap_or(0) }
 }
 
 /// The port that the gateway is told to ask for.
@@ -95,11 +74,7 @@ pub(crate) fn gateway_port(settings: &Settings) -> u16 {
 /// that no two specs give the same bytes.
 fn rendering(spec: &Spec) -> String {
     let mut parts: Vec<String> = vec![spec.id.clone(), spec.grace_seconds.to_string()];
-    parts.extend(
-        spec.labels
-            .iter()
-            .flat_map(|(name, value)| [name.clone(), value.clone()]),
-    );
+    parts.extend(spec.labels.iter().flat_map(|(name, value)| [name.clone(), value.clone()]));
     parts.extend(spec.command.iter().cloned());
     parts.extend(spec.env.iter().flat_map(|variable| {
         let (kind, value) = match &variable.value {
@@ -114,35 +89,17 @@ fn rendering(spec: &Spec) -> String {
         };
         [variable.name.clone(), kind.to_owned(), value.to_owned()]
     }));
-    parts.extend(
-        spec.state
-            .iter()
-            .flat_map(|mount| [mount.name.clone(), mount.path.clone()]),
-    );
+    parts.extend(spec.state.iter().flat_map(|mount| [mount.name.clone(), mount.path.clone()]));
     parts.extend(
         spec.scratch
             .iter()
             .flat_map(|mount| [mount.name.clone(), mount.path.clone(), mount.size_mib.to_string()]),
     );
-    parts.extend(
-        spec.files
-            .iter()
-            .flat_map(|file| [file.path.clone(), file.contents.clone()]),
-    );
-    parts.extend(
-        spec.ports
-            .iter()
-            .flat_map(|port| [port.name.clone(), port.number.to_string()]),
-    );
+    parts.extend(spec.files.iter().flat_map(|file| [file.path.clone(), file.contents.clone()]));
+    parts.extend(spec.ports.iter().flat_map(|port| [port.name.clone(), port.number.to_string()]));
     let probe = &spec.readiness;
     parts.extend([probe.path.clone(), probe.port.clone()]);
-    parts.extend([
-        probe.period_seconds.to_string(),
-        probe.timeout_seconds.to_string(),
-    ]);
-    let text: String = parts
-        .iter()
-        .map(|part| format!("{}:{part},", part.len()))
-        .collect();
+    parts.extend([probe.period_seconds.to_string(), probe.timeout_seconds.to_string()]);
+    let text: String = parts.iter().map(|part| format!("{}:{part},", part.len())).collect();
     json::fingerprint(text.as_bytes())
 }

@@ -23,15 +23,9 @@ pub(crate) fn progress(status: &Status, code: &str) -> Result<Progress, Failure>
         return Ok(Progress::Done);
     }
     if !status.running && status.exits_since_ready > 0 {
-        return Ok(waiting(
-            "REVISION_CRASHING",
-            "The process ended and will be started again.",
-        ));
+        return Ok(waiting("REVISION_CRASHING", "The process ended and will be started again."));
     }
-    Ok(waiting(
-        code,
-        "The process runs and its readiness probe has not answered yet.",
-    ))
+    Ok(waiting(code, "The process runs and its readiness probe has not answered yet."))
 }
 
 /// Why nothing starts this process again, if so.
@@ -42,11 +36,7 @@ pub(crate) fn held(status: &Status) -> Option<Reason> {
         return None;
     }
     let data = json!({ "exitCode": code, "restarts": status.restarts });
-    Some(reason_with(
-        "RUNTIME_STARTUP_FAILED",
-        "The process ends before it is ready.",
-        &data,
-    ))
+    Some(reason_with("RUNTIME_STARTUP_FAILED", "The process ends before it is ready.", &data))
 }
 
 /// The entry of the agent, if any, as an observation of the revision that wants `spec`.
@@ -61,39 +51,21 @@ pub(crate) fn observation(status: Option<&Status>, spec: &Spec, revision_id: &st
         return absent(reason("PROCESS_ABSENT", "No process of this revision exists."));
     };
     if status.stopped && !status.running {
-        return absent(reason(
-            "PROCESS_ABSENT",
-            "The process of this revision is stopped.",
-        ));
+        return absent(reason("PROCESS_ABSENT", "The process of this revision is stopped."));
     }
     let held_failure = held(status);
     let mut drift = Vec::new();
     if !desired::is_rendering_of(status, spec) {
-        drift.push(reason(
-            "PROCESS_OUTDATED",
-            "The process was started from another rendering.",
-        ));
+        drift.push(reason("PROCESS_OUTDATED", "The process was started from another rendering."));
     }
     if !status.running && !status.restarting && held_failure.is_none() {
-        drift.push(reason(
-            "PROCESS_EXITED",
-            "The process ended and nothing starts it again.",
-        ));
+        drift.push(reason("PROCESS_EXITED", "The process ended and nothing starts it again."));
     }
-    Observation {
-        phase: phase(status),
-        instances: vec![instance(status)],
-        drift,
-        held_failure,
-    }
+    Observation { phase: phase(status), instances: vec![instance(status)], drift, held_failure }
 }
 
 fn phase(status: &Status) -> Phase {
-    match (
-        status.stopping,
-        status.running && status.ready,
-        status.ready_once || !status.running,
-    ) {
+    match (status.stopping, status.running && status.ready, status.ready_once || !status.running) {
         (true, ..) => Phase::Stopping,
         (false, true, _) => Phase::Ready,
         (false, false, true) => Phase::Degraded,
@@ -103,20 +75,12 @@ fn phase(status: &Status) -> Phase {
 
 /// Where the process is. Exited ones are named too: their output can be read.
 pub(crate) fn instance(status: &Status) -> Instance {
-    let ports: Map<String, Value> = status
-        .ports
-        .iter()
-        .map(|port| (port.name.clone(), Value::from(port.number)))
-        .collect();
+    let ports: Map<String, Value> =
+        status.ports.iter().map(|port| (port.name.clone(), Value::from(port.number))).collect();
     let coordinates = json!({ "process": status.id, "startId": status.start_id, "ports": ports });
     let why = held(status).or_else(|| {
         let exited = !status.running && status.exits_since_ready > 0;
-        exited.then(|| {
-            reason(
-                "REVISION_CRASHING",
-                "The process ended and will be started again.",
-            )
-        })
+        exited.then(|| reason("REVISION_CRASHING", "The process ended and will be started again."))
     });
     Instance {
         role: Role::Gateway,

@@ -48,10 +48,8 @@ impl Plugin for Local {
         for command in settings.commands.values() {
             match host.process().check(command) {
                 Ok(()) => {}
-                Err(ProcessError::CommandNotFound(_)) => warnings.push(reason(
-                    "RUNTIME_COMMAND_MISSING",
-                    "The runtime's program is not on this machine.",
-                )),
+                Err(ProcessError::CommandNotFound(_)) => warnings
+                    .push(reason("RUNTIME_COMMAND_MISSING", "The runtime's program is not on this machine.")),
                 Err(error) => return Err(failure::of(error)),
             }
         }
@@ -68,10 +66,7 @@ impl Compute for Local {
     fn check_plan(host: &dyn Host, plan: &Plan) -> Vec<SettingProblem> {
         match settings_of(host) {
             Ok(settings) => plan::problems(plan, &settings),
-            Err(_) => vec![problem(
-                "",
-                "cannot be checked: the driver's settings cannot be read",
-            )],
+            Err(_) => vec![problem("", "cannot be checked: the driver's settings cannot be read")],
         }
     }
 
@@ -126,10 +121,7 @@ impl Compute for Local {
     ) -> Result<Progress, Failure> {
         let retired = entry(host, agent)?.filter(|entry| {
             let serves = serving.is_some_and(|serving| desired::is_of(entry, &serving.revision_id));
-            !serves
-                && gone
-                    .iter()
-                    .any(|revision| desired::is_of(entry, &revision.revision_id))
+            !serves && gone.iter().any(|revision| desired::is_of(entry, &revision.revision_id))
         });
         end(host, retired.as_ref(), "REVISION_FINALIZATION_INCOMPLETE")
     }
@@ -145,11 +137,7 @@ impl Compute for Local {
     fn observe(host: &dyn Host, revision: &Revision) -> Result<Observation, Failure> {
         let spec = wanted(host, revision)?;
         let entry = entry(host, &revision.agent)?;
-        Ok(judge::observation(
-            entry.as_ref(),
-            &spec,
-            &revision.ref_.revision_id,
-        ))
+        Ok(judge::observation(entry.as_ref(), &spec, &revision.ref_.revision_id))
     }
 
     fn locate(host: &dyn Host, revision: &Revision) -> Result<Vec<Instance>, Failure> {
@@ -169,19 +157,10 @@ impl Compute for Local {
         let entry = entry_of(host, revision)?.filter(|_| request.role == Role::Gateway);
         let Some(entry) = entry else { return Ok(Vec::new()) };
         let process = host.process();
-        match process.logs(
-            &entry.id,
-            request.previous,
-            request.tail_lines,
-            request.since_seconds,
-        ) {
+        match process.logs(&entry.id, request.previous, request.tail_lines, request.since_seconds) {
             Ok(lines) => Ok(lines
                 .into_iter()
-                .map(|(time_ms, error_stream, text)| LogLine {
-                    time_ms,
-                    error_stream,
-                    text,
-                })
+                .map(|(time_ms, error_stream, text)| LogLine { time_ms, error_stream, text })
                 .collect()),
             Err(ProcessError::NotFound) => Ok(Vec::new()),
             Err(error) => Err(failure::of(error)),
@@ -195,10 +174,7 @@ fn wanted(host: &dyn Host, revision: &Revision) -> Result<Spec, Failure> {
     let refused = !plan::problems(&revision.plan, &settings).is_empty();
     match revision.plan.containers.first() {
         Some(container) if !refused => Ok(desired::spec(revision, container, &settings)),
-        _ => Err(permanent(
-            "PLAN_NOT_SUPPORTED",
-            "This machine cannot run the revision's workload plan.",
-        )),
+        _ => Err(permanent("PLAN_NOT_SUPPORTED", "This machine cannot run the revision's workload plan.")),
     }
 }
 
@@ -253,11 +229,7 @@ fn end(host: &dyn Host, entry: Option<&Status>, code: &str) -> Result<Progress, 
             Err(error) => return Err(failure::of(error)),
         }
     }
-    if running {
-        Ok(waiting(code, "The process is ending."))
-    } else {
-        Ok(Progress::Done)
-    }
+    if running { Ok(waiting(code, "The process is ending.")) } else { Ok(Progress::Done) }
 }
 
 /// One step towards no process and no state.

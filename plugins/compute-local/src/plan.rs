@@ -16,10 +16,7 @@ const RESERVED_PREFIXES: [&str; 2] = ["LD_", "OCC_PROCESS_"];
 pub(crate) fn problems(plan: &Plan, settings: &Settings) -> Vec<SettingProblem> {
     let mut found = Vec::new();
     if plan.harness.mode != ExecutionMode::Embedded {
-        found.push(problem(
-            "/harness/mode",
-            "must be embedded: local processes do not run dedicated agents",
-        ));
+        found.push(problem("/harness/mode", "must be embedded: local processes do not run dedicated agents"));
     }
     let [container] = plan.containers.as_slice() else {
         let count = plan.containers.len();
@@ -37,15 +34,8 @@ pub(crate) fn problems(plan: &Plan, settings: &Settings) -> Vec<SettingProblem> 
         let message = format!("has no command in the settings; known: {}", known.join(", "));
         found.push(problem("/containers/0/imageSlot", message));
     }
-    if !container
-        .ports
-        .iter()
-        .any(|port| port.name == container.readiness.port)
-    {
-        found.push(problem(
-            "/containers/0/readiness/port",
-            "must name a port of the container",
-        ));
+    if !container.ports.iter().any(|port| port.name == container.readiness.port) {
+        found.push(problem("/containers/0/readiness/port", "must name a port of the container"));
     }
     if !container.readiness.path.starts_with('/') {
         found.push(problem("/containers/0/readiness/path", "must begin with a slash"));
@@ -58,39 +48,16 @@ pub(crate) fn problems(plan: &Plan, settings: &Settings) -> Vec<SettingProblem> 
 /// Names by which parts of the container refer to each other must be unique.
 fn names(container: &Container, found: &mut Vec<SettingProblem>) {
     let parts: [(&str, &str, Vec<&str>); 4] = [
-        (
-            "ports",
-            "name",
-            container.ports.iter().map(|port| port.name.as_str()).collect(),
-        ),
-        (
-            "state",
-            "name",
-            container.state.iter().map(|mount| mount.name.as_str()).collect(),
-        ),
-        (
-            "scratch",
-            "name",
-            container
-                .scratch
-                .iter()
-                .map(|mount| mount.name.as_str())
-                .collect(),
-        ),
-        (
-            "files",
-            "path",
-            container.files.iter().map(|file| file.path.as_str()).collect(),
-        ),
+        ("ports", "name", container.ports.iter().map(|port| port.name.as_str()).collect()),
+        ("state", "name", container.state.iter().map(|mount| mount.name.as_str()).collect()),
+        ("scratch", "name", container.scratch.iter().map(|mount| mount.name.as_str()).collect()),
+        ("files", "path", container.files.iter().map(|file| file.path.as_str()).collect()),
     ];
     for (part, field, values) in parts {
         let mut seen = BTreeSet::new();
         for (at, value) in values.into_iter().enumerate() {
             if !seen.insert(value) {
-                found.push(problem(
-                    format!("/containers/0/{part}/{at}/{field}"),
-                    "is there already",
-                ));
+                found.push(problem(format!("/containers/0/{part}/{at}/{field}"), "is there already"));
             }
         }
     }
@@ -120,10 +87,7 @@ fn environment(container: &Container, found: &mut Vec<SettingProblem>) {
             }
         };
         if dangling {
-            found.push(problem(
-                format!("{path}/value"),
-                "names nothing in this container",
-            ));
+            found.push(problem(format!("{path}/value"), "names nothing in this container"));
         }
     }
 }

@@ -77,9 +77,7 @@ fn phase(status: &Status) -> &'static str {
 }
 
 fn termination(exit: &Exit) -> Value {
-    let code = exit
-        .code
-        .or_else(|| exit.signal.map(|signal| 128_i32.saturating_add(signal)));
+    let code = exit.code.or_else(|| exit.signal.map(|signal| 128_i32.saturating_add(signal)));
     let reason = match (exit.code, exit.signal) {
         (Some(0), _) => "Completed",
         (Some(_), _) => "Error",
@@ -99,11 +97,7 @@ pub(crate) fn time(at_ms: u64) -> String {
     let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let from_march = (5 * of_year + 2) / 153;
     let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
+    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     let (hour, minute) = (in_day / 3_600_000, in_day / 60_000 % 60);
     let (second, milli) = (in_day / 1_000 % 60, in_day % 1_000);

@@ -20,10 +20,7 @@ fn host() -> FakeHost {
 }
 
 fn variable(name: &str, value: EnvValue) -> EnvVar {
-    EnvVar {
-        name: name.to_owned(),
-        value,
-    }
+    EnvVar { name: name.to_owned(), value }
 }
 
 fn container() -> Container {
@@ -39,74 +36,40 @@ fn container() -> Container {
             variable("REVISION", EnvValue::RevisionId),
             variable("PORT", EnvValue::PortNumber("gateway".to_owned())),
         ],
-        ports: vec![Port {
-            name: "gateway".to_owned(),
-            number: 18_789,
-        }],
+        ports: vec![Port { name: "gateway".to_owned(), number: 18_789 }],
         readiness: HttpProbe {
             path: "/readyz".to_owned(),
             port: "gateway".to_owned(),
             period_seconds: 2,
             timeout_seconds: 3,
         },
-        state: vec![StateMount {
-            name: "state".to_owned(),
-            path: "/home/state".to_owned(),
-        }],
-        scratch: vec![ScratchMount {
-            name: "tmp".to_owned(),
-            path: "/tmp".to_owned(),
-            size_mib: 64,
-        }],
-        files: vec![File {
-            path: "/etc/x.json".to_owned(),
-            contents: "{}".to_owned(),
-        }],
+        state: vec![StateMount { name: "state".to_owned(), path: "/home/state".to_owned() }],
+        scratch: vec![ScratchMount { name: "tmp".to_owned(), path: "/tmp".to_owned(), size_mib: 64 }],
+        files: vec![File { path: "/etc/x.json".to_owned(), contents: "{}".to_owned() }],
         grace_seconds: 330,
         egress: Egress::PublicHttps,
     }
 }
 
 fn agent() -> Agent {
-    let tenant = Tenant {
-        namespace_id: "ns_1".to_owned(),
-        name: "demo".to_owned(),
-        existing_namespace: None,
-    };
-    Agent {
-        tenant,
-        agent_id: AGENT.to_owned(),
-        service_principal_id: "spn_1".to_owned(),
-    }
+    let tenant =
+        Tenant { namespace_id: "ns_1".to_owned(), name: "demo".to_owned(), existing_namespace: None };
+    Agent { tenant, agent_id: AGENT.to_owned(), service_principal_id: "spn_1".to_owned() }
 }
 
 fn reference(number: u64) -> RevisionRef {
-    RevisionRef {
-        revision_id: format!("rev_{number}"),
-        number,
-    }
+    RevisionRef { revision_id: format!("rev_{number}"), number }
 }
 
 fn revision(number: u64) -> Revision {
-    let harness = HarnessIdentity {
-        id: "openclaw".to_owned(),
-        version: "1".to_owned(),
-        mode: ExecutionMode::Embedded,
-    };
+    let harness =
+        HarnessIdentity { id: "openclaw".to_owned(), version: "1".to_owned(), mode: ExecutionMode::Embedded };
     Revision {
         agent: agent(),
         ref_: reference(number),
-        configuration: ConfigurationRef {
-            id: "cfg_1".to_owned(),
-            kind: "agent".to_owned(),
-            generation: 1,
-        },
+        configuration: ConfigurationRef { id: "cfg_1".to_owned(), kind: "agent".to_owned(), generation: 1 },
         harness: harness.clone(),
-        plan: Plan {
-            harness,
-            containers: vec![container()],
-            warnings: Vec::new(),
-        },
+        plan: Plan { harness, containers: vec![container()], warnings: Vec::new() },
         secrets: Vec::new(),
     }
 }
@@ -128,10 +91,7 @@ fn fails(progress: Result<Progress, Failure>) -> Reason {
 /// A host where revision `number` is active and ready.
 fn serving(number: u64) -> FakeHost {
     let host = host();
-    assert_eq!(
-        waits(Local::prepare(&host, &revision(number), None)),
-        "REVISION_INCOMPLETE"
-    );
+    assert_eq!(waits(Local::prepare(&host, &revision(number), None)), "REVISION_INCOMPLETE");
     host.process.becomes_ready(AGENT);
     assert_eq!(Local::activate(&host, &revision(number)), Ok(Progress::Done));
     host.process.calls.borrow_mut().clear();
@@ -142,10 +102,7 @@ fn serving(number: u64) -> FakeHost {
 fn a_first_revision_is_started_by_prepare_and_done_when_ready() {
     let host = host();
     for _ in 0..2 {
-        assert_eq!(
-            waits(Local::prepare(&host, &revision(1), None)),
-            "REVISION_INCOMPLETE"
-        );
+        assert_eq!(waits(Local::prepare(&host, &revision(1), None)), "REVISION_INCOMPLETE");
         assert_eq!(host.process.alive(), 1);
     }
     host.process.becomes_ready(AGENT);
@@ -159,27 +116,11 @@ fn the_process_is_what_the_plan_says_with_the_settings_program() {
     let host = serving(1);
     let spec = host.process.entries.borrow()[AGENT].spec.clone();
     assert_eq!(spec.command, ["/bin/node", "/srv/openclaw.mjs", "gateway"]);
-    assert_eq!(
-        spec.env[3],
-        variable("REVISION", EnvValue::Literal("rev_1".to_owned()))
-    );
+    assert_eq!(spec.env[3], variable("REVISION", EnvValue::Literal("rev_1".to_owned())));
     assert_eq!(spec.env[1], variable("KEY", EnvValue::Secret("sec_1".to_owned())));
-    assert_eq!(
-        spec.ports,
-        [Port {
-            name: "gateway".to_owned(),
-            number: 0
-        }]
-    );
-    assert_eq!(
-        (spec.grace_seconds, spec.readiness.path.as_str()),
-        (330, "/readyz")
-    );
-    let labels: Vec<_> = spec
-        .labels
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"))
-        .collect();
+    assert_eq!(spec.ports, [Port { name: "gateway".to_owned(), number: 0 }]);
+    assert_eq!((spec.grace_seconds, spec.readiness.path.as_str()), (330, "/readyz"));
+    let labels: Vec<_> = spec.labels.iter().map(|(name, value)| format!("{name}={value}")).collect();
     assert_eq!(
         labels,
         [
@@ -195,27 +136,15 @@ fn the_process_is_what_the_plan_says_with_the_settings_program() {
 #[test]
 fn a_replacement_starts_only_after_its_predecessor_ended() {
     let host = serving(1);
-    assert_eq!(
-        Local::prepare(&host, &revision(2), Some(&reference(1))),
-        Ok(Progress::Done)
-    );
-    assert!(
-        host.process.calls.borrow().is_empty(),
-        "prepare must not disturb what serves"
-    );
+    assert_eq!(Local::prepare(&host, &revision(2), Some(&reference(1))), Ok(Progress::Done));
+    assert!(host.process.calls.borrow().is_empty(), "prepare must not disturb what serves");
     for _ in 0..2 {
-        assert_eq!(
-            waits(Local::activate(&host, &revision(2))),
-            "REVISION_FINALIZATION_INCOMPLETE"
-        );
+        assert_eq!(waits(Local::activate(&host, &revision(2))), "REVISION_FINALIZATION_INCOMPLETE");
         assert_eq!(host.process.alive(), 1);
         assert!(desired::is_of(&host.process.status(AGENT).unwrap(), "rev_1"));
     }
     host.process.exits(AGENT, 0);
-    assert_eq!(
-        waits(Local::activate(&host, &revision(2))),
-        "REVISION_FINALIZATION_INCOMPLETE"
-    );
+    assert_eq!(waits(Local::activate(&host, &revision(2))), "REVISION_FINALIZATION_INCOMPLETE");
     host.process.becomes_ready(AGENT);
     assert_eq!(Local::activate(&host, &revision(2)), Ok(Progress::Done));
     assert_eq!(host.process.alive(), 1);
@@ -234,20 +163,11 @@ fn a_rollback_is_an_ordinary_activation() {
     let held = fails(Local::activate(&host, &revision(2)));
     assert_eq!(held.code, "RUNTIME_STARTUP_FAILED");
     assert_eq!(held.data.as_deref(), Some(r#"{"exitCode":78,"restarts":0}"#));
-    assert_eq!(
-        Local::prepare(&host, &revision(1), Some(&reference(2))),
-        Ok(Progress::Done)
-    );
-    assert_eq!(
-        waits(Local::activate(&host, &revision(1))),
-        "REVISION_FINALIZATION_INCOMPLETE"
-    );
+    assert_eq!(Local::prepare(&host, &revision(1), Some(&reference(2))), Ok(Progress::Done));
+    assert_eq!(waits(Local::activate(&host, &revision(1))), "REVISION_FINALIZATION_INCOMPLETE");
     host.process.becomes_ready(AGENT);
     assert_eq!(Local::activate(&host, &revision(1)), Ok(Progress::Done));
-    assert_eq!(
-        Local::retire(&host, &agent(), &[reference(2)], Some(&reference(1))),
-        Ok(Progress::Done)
-    );
+    assert_eq!(Local::retire(&host, &agent(), &[reference(2)], Some(&reference(1))), Ok(Progress::Done));
     assert_eq!(host.process.alive(), 1);
 }
 
@@ -257,16 +177,9 @@ fn three_exits_without_a_ready_are_held_and_fewer_are_not() {
     let _ = Local::prepare(&host, &revision(1), None);
     for exit in 1..=2 {
         host.process.exits(AGENT, 1);
-        assert_eq!(
-            waits(Local::prepare(&host, &revision(1), None)),
-            "REVISION_CRASHING",
-            "exit {exit}"
-        );
+        assert_eq!(waits(Local::prepare(&host, &revision(1), None)), "REVISION_CRASHING", "exit {exit}");
         host.process.restarts(AGENT);
-        assert_eq!(
-            waits(Local::prepare(&host, &revision(1), None)),
-            "REVISION_INCOMPLETE"
-        );
+        assert_eq!(waits(Local::prepare(&host, &revision(1), None)), "REVISION_INCOMPLETE");
     }
     host.process.exits(AGENT, 1);
     let held = fails(Local::prepare(&host, &revision(1), None));
@@ -276,20 +189,14 @@ fn three_exits_without_a_ready_are_held_and_fewer_are_not() {
     assert_eq!(seen.held_failure.unwrap().code, "RUNTIME_STARTUP_FAILED");
     assert!(seen.drift.is_empty());
     // Another revision takes the entry over.
-    assert_eq!(
-        waits(Local::prepare(&host, &revision(2), None)),
-        "REVISION_INCOMPLETE"
-    );
+    assert_eq!(waits(Local::prepare(&host, &revision(2), None)), "REVISION_INCOMPLETE");
 }
 
 #[test]
 fn an_abandoned_candidate_makes_way_for_the_next_first_revision() {
     let host = host();
     let _ = Local::prepare(&host, &revision(1), None);
-    assert_eq!(
-        waits(Local::prepare(&host, &revision(2), None)),
-        "REVISION_INCOMPLETE"
-    );
+    assert_eq!(waits(Local::prepare(&host, &revision(2), None)), "REVISION_INCOMPLETE");
     host.process.exits(AGENT, 0);
     let _ = Local::prepare(&host, &revision(2), None);
     assert!(desired::is_of(&host.process.status(AGENT).unwrap(), "rev_2"));
@@ -301,10 +208,7 @@ fn stop_keeps_the_state_and_destroy_removes_it() {
     for _ in 0..2 {
         assert_eq!(waits(Local::stop(&host, &agent())), "STOP_INCOMPLETE");
     }
-    assert_eq!(
-        Local::observe(&host, &revision(1)).unwrap().phase,
-        Phase::Stopping
-    );
+    assert_eq!(Local::observe(&host, &revision(1)).unwrap().phase, Phase::Stopping);
     host.process.exits(AGENT, 0);
     for _ in 0..2 {
         assert_eq!(Local::stop(&host, &agent()), Ok(Progress::Done));
@@ -338,16 +242,10 @@ fn stopping_an_exited_process_keeps_it_from_being_started_again() {
 fn retire_and_deactivate_leave_the_serving_revision_alone() {
     let host = serving(2);
     let gone = [reference(1), reference(2)];
-    assert_eq!(
-        Local::retire(&host, &agent(), &gone, Some(&reference(2))),
-        Ok(Progress::Done)
-    );
+    assert_eq!(Local::retire(&host, &agent(), &gone, Some(&reference(2))), Ok(Progress::Done));
     assert_eq!(Local::deactivate(&host, &revision(1)), Ok(Progress::Done));
     assert!(host.process.calls.borrow().is_empty());
-    assert_eq!(
-        waits(Local::retire(&host, &agent(), &gone, None)),
-        "REVISION_FINALIZATION_INCOMPLETE"
-    );
+    assert_eq!(waits(Local::retire(&host, &agent(), &gone, None)), "REVISION_FINALIZATION_INCOMPLETE");
     host.process.exits(AGENT, 0);
     assert_eq!(Local::retire(&host, &agent(), &gone, None), Ok(Progress::Done));
     assert!(host.process.status(AGENT).is_some());
@@ -359,24 +257,13 @@ fn unknown_ids_are_harmless() {
     assert_eq!(Local::stop(&host, &agent()), Ok(Progress::Done));
     assert_eq!(Local::destroy(&host, &agent()), Ok(Progress::Done));
     assert_eq!(Local::deactivate(&host, &revision(1)), Ok(Progress::Done));
-    assert_eq!(
-        Local::retire(&host, &agent(), &[reference(9)], None),
-        Ok(Progress::Done)
-    );
+    assert_eq!(Local::retire(&host, &agent(), &[reference(9)], None), Ok(Progress::Done));
     assert_eq!(Local::locate(&host, &revision(1)), Ok(Vec::new()));
     let seen = Local::observe(&host, &revision(1)).unwrap();
-    assert_eq!(
-        (seen.phase, seen.drift[0].code.as_str()),
-        (Phase::Absent, "PROCESS_ABSENT")
-    );
+    assert_eq!((seen.phase, seen.drift[0].code.as_str()), (Phase::Absent, "PROCESS_ABSENT"));
     let runtime = Local::runtime(&host, &revision(1)).unwrap();
     assert_eq!(runtime["sources"][0]["unavailableCode"], "NO_POD");
-    let request = LogRequest {
-        role: Role::Gateway,
-        previous: false,
-        tail_lines: 10,
-        since_seconds: None,
-    };
+    let request = LogRequest { role: Role::Gateway, previous: false, tail_lines: 10, since_seconds: None };
     assert_eq!(Local::read_logs(&host, &revision(1), &request), Ok(Vec::new()));
     assert!(host.process.calls.borrow().is_empty());
 }
@@ -387,25 +274,15 @@ fn drift_tells_an_ended_process_and_another_rendering_apart() {
     assert!(Local::observe(&host, &revision(1)).unwrap().drift.is_empty());
     host.process.exits(AGENT, 1);
     let seen = Local::observe(&host, &revision(1)).unwrap();
-    assert_eq!(
-        (seen.phase, seen.drift),
-        (Phase::Degraded, Vec::new()),
-        "the host mends this"
-    );
+    assert_eq!((seen.phase, seen.drift), (Phase::Degraded, Vec::new()), "the host mends this");
     host.process.restarts(AGENT);
     host.process.is_lost(AGENT);
     let seen = Local::observe(&host, &revision(1)).unwrap();
-    assert_eq!(
-        (seen.phase, seen.drift[0].code.as_str()),
-        (Phase::Degraded, "PROCESS_EXITED")
-    );
+    assert_eq!((seen.phase, seen.drift[0].code.as_str()), (Phase::Degraded, "PROCESS_EXITED"));
     let _ = Local::activate(&host, &revision(1));
     assert_eq!(host.process.alive(), 1);
     host.settings = json!({ "commands": { "gateway": ["/opt/node", "/srv/openclaw.mjs"] } }).to_string();
-    assert_eq!(
-        Local::observe(&host, &revision(1)).unwrap().drift[0].code,
-        "PROCESS_OUTDATED"
-    );
+    assert_eq!(Local::observe(&host, &revision(1)).unwrap().drift[0].code, "PROCESS_OUTDATED");
     // The repair: prepare and activate the active revision.
     let _ = Local::prepare(&host, &revision(1), Some(&reference(1)));
     host.process.exits(AGENT, 0);
@@ -418,26 +295,14 @@ fn drift_tells_an_ended_process_and_another_rendering_apart() {
 fn runtime_is_the_process_as_a_pod() {
     let host = serving(1);
     let document = Local::runtime(&host, &revision(1)).unwrap();
-    assert_eq!(
-        document["endpoints"],
-        json!([{ "name": "gateway", "url": "http://127.0.0.1:40000" }])
-    );
+    assert_eq!(document["endpoints"], json!([{ "name": "gateway", "url": "http://127.0.0.1:40000" }]));
     let pod = &document["pods"][0];
-    assert_eq!(
-        (pod["name"].as_str(), pod["uid"].as_str()),
-        (Some(AGENT), Some("start-1"))
-    );
-    assert_eq!(
-        (pod["phase"].as_str(), pod["ready"].as_bool()),
-        (Some("Running"), Some(true))
-    );
+    assert_eq!((pod["name"].as_str(), pod["uid"].as_str()), (Some(AGENT), Some("start-1")));
+    assert_eq!((pod["phase"].as_str(), pod["ready"].as_bool()), (Some("Running"), Some(true)));
     assert_eq!(document["sources"][0]["available"], true);
     assert_eq!(Local::runtime(&host, &revision(2)).unwrap()["pods"], json!([]));
     let place = Local::locate(&host, &revision(1)).unwrap();
-    assert_eq!(
-        place[0].coordinates,
-        r#"{"ports":{"gateway":40000},"process":"agt_1","startId":"start-1"}"#
-    );
+    assert_eq!(place[0].coordinates, r#"{"ports":{"gateway":40000},"process":"agt_1","startId":"start-1"}"#);
     host.process.exits(AGENT, 1);
     let document = Local::runtime(&host, &revision(1)).unwrap();
     assert_eq!(document["endpoints"], json!([]));
@@ -449,42 +314,15 @@ fn runtime_is_the_process_as_a_pod() {
 fn errors_of_the_machine_become_the_failures_that_the_worker_knows() {
     let cases = [
         (ProcessError::PortTaken(18_789), "permanent RUNTIME_PORT_TAKEN"),
-        (
-            ProcessError::CommandNotFound("x".to_owned()),
-            "permanent RUNTIME_COMMAND_MISSING",
-        ),
-        (
-            ProcessError::SecretUnavailable("KEY".to_owned()),
-            "permanent SECRET_BINDING_UNAVAILABLE",
-        ),
-        (
-            ProcessError::Refused(ProcessRefusal::LeaseLost),
-            "retry LEASE_EXPIRED",
-        ),
-        (
-            ProcessError::Refused(ProcessRefusal::Fenced),
-            "retry LEASE_EXPIRED",
-        ),
-        (
-            ProcessError::Refused(ProcessRefusal::NotGranted),
-            "permanent PROCESS_NOT_GRANTED",
-        ),
-        (
-            ProcessError::Refused(ProcessRefusal::CommandNotAllowed),
-            "permanent RUNTIME_COMMAND_REFUSED",
-        ),
-        (
-            ProcessError::Refused(ProcessRefusal::OutsideTenant),
-            "permanent OWNERSHIP_CONFLICT",
-        ),
-        (
-            ProcessError::Refused(ProcessRefusal::Limit),
-            "outage process-host",
-        ),
-        (
-            ProcessError::Failed("spawn".to_owned()),
-            "retry DEPENDENCY_UNAVAILABLE",
-        ),
+        (ProcessError::CommandNotFound("x".to_owned()), "permanent RUNTIME_COMMAND_MISSING"),
+        (ProcessError::SecretUnavailable("KEY".to_owned()), "permanent SECRET_BINDING_UNAVAILABLE"),
+        (ProcessError::Refused(ProcessRefusal::LeaseLost), "retry LEASE_EXPIRED"),
+        (ProcessError::Refused(ProcessRefusal::Fenced), "retry LEASE_EXPIRED"),
+        (ProcessError::Refused(ProcessRefusal::NotGranted), "permanent PROCESS_NOT_GRANTED"),
+        (ProcessError::Refused(ProcessRefusal::CommandNotAllowed), "permanent RUNTIME_COMMAND_REFUSED"),
+        (ProcessError::Refused(ProcessRefusal::OutsideTenant), "permanent OWNERSHIP_CONFLICT"),
+        (ProcessError::Refused(ProcessRefusal::Limit), "outage process-host"),
+        (ProcessError::Failed("spawn".to_owned()), "retry DEPENDENCY_UNAVAILABLE"),
     ];
     for (error, expected) in cases {
         let host = host();
@@ -503,10 +341,7 @@ fn preflight_warns_of_a_missing_program_and_refuses_an_ungranted_one() {
     let host = host();
     assert_eq!(Local::preflight(&host), Ok(Vec::new()));
     *host.process.fails_next.borrow_mut() = Some(ProcessError::CommandNotFound("/bin/node".to_owned()));
-    assert_eq!(
-        Local::preflight(&host).unwrap()[0].code,
-        "RUNTIME_COMMAND_MISSING"
-    );
+    assert_eq!(Local::preflight(&host).unwrap()[0].code, "RUNTIME_COMMAND_MISSING");
     *host.process.fails_next.borrow_mut() = Some(ProcessError::Refused(ProcessRefusal::CommandNotAllowed));
     assert!(Local::preflight(&host).is_err());
 }
@@ -517,46 +352,26 @@ fn plans_that_one_process_cannot_be_are_refused_with_their_paths() {
     let plan = |change: &dyn Fn(&mut Plan)| {
         let mut plan = revision(1).plan;
         change(&mut plan);
-        let paths = Local::check_plan(&host, &plan)
-            .into_iter()
-            .map(|problem| problem.path);
+        let paths = Local::check_plan(&host, &plan).into_iter().map(|problem| problem.path);
         paths.collect::<Vec<_>>()
     };
     assert!(plan(&|_| {}).is_empty());
-    assert_eq!(
-        plan(&|plan| plan.harness.mode = ExecutionMode::Dedicated),
-        ["/harness/mode"]
-    );
+    assert_eq!(plan(&|plan| plan.harness.mode = ExecutionMode::Dedicated), ["/harness/mode"]);
     assert_eq!(plan(&|plan| plan.containers.push(container())), ["/containers"]);
     assert_eq!(plan(&|plan| plan.containers.clear()), ["/containers"]);
-    assert_eq!(
-        plan(&|plan| plan.containers[0].role = Role::Agent),
-        ["/containers/0/role"]
-    );
-    assert_eq!(
-        plan(&|plan| plan.containers[0].image_slot = "agent".to_owned()),
-        ["/containers/0/imageSlot"]
-    );
+    assert_eq!(plan(&|plan| plan.containers[0].role = Role::Agent), ["/containers/0/role"]);
+    assert_eq!(plan(&|plan| plan.containers[0].image_slot = "agent".to_owned()), ["/containers/0/imageSlot"]);
     assert_eq!(
         plan(&|plan| plan.containers[0].ports.clear()),
         ["/containers/0/readiness/port", "/containers/0/env/4/value"]
     );
     let reserved = variable("LD_PRELOAD", EnvValue::Literal("x".to_owned()));
-    assert_eq!(
-        plan(&|plan| plan.containers[0].env[0] = reserved.clone()),
-        ["/containers/0/env/0/name"]
-    );
+    assert_eq!(plan(&|plan| plan.containers[0].env[0] = reserved.clone()), ["/containers/0/env/0/name"]);
     let twice = variable("KEY", EnvValue::RevisionId);
-    assert_eq!(
-        plan(&|plan| plan.containers[0].env[2] = twice.clone()),
-        ["/containers/0/env/2/name"]
-    );
+    assert_eq!(plan(&|plan| plan.containers[0].env[2] = twice.clone()), ["/containers/0/env/2/name"]);
     let mut broken = revision(1);
     broken.plan.containers.clear();
-    assert_eq!(
-        fails(Local::prepare(&host, &broken, None)).code,
-        "PLAN_NOT_SUPPORTED"
-    );
+    assert_eq!(fails(Local::prepare(&host, &broken, None)).code, "PLAN_NOT_SUPPORTED");
 }
 
 #[test]
@@ -574,10 +389,7 @@ fn an_adopted_namespace_is_refused() {
     let mut tenant = agent().tenant;
     assert_eq!(Local::ensure_tenant(&host(), &tenant), Ok(Progress::Done));
     tenant.existing_namespace = Some("theirs".to_owned());
-    assert_eq!(
-        fails(Local::ensure_tenant(&host(), &tenant)).code,
-        "EXISTING_NAMESPACE_MISSING"
-    );
+    assert_eq!(fails(Local::ensure_tenant(&host(), &tenant)).code, "EXISTING_NAMESPACE_MISSING");
 }
 
 #[test]
@@ -628,11 +440,7 @@ fn calls_in_any_interrupted_order_converge() {
         assert_eq!(Local::stop(&host, &agent()), Ok(Progress::Done), "seed {seed}");
         let _ = Local::activate(&host, &revision(4));
         host.process.becomes_ready(AGENT);
-        assert_eq!(
-            Local::activate(&host, &revision(4)),
-            Ok(Progress::Done),
-            "seed {seed}"
-        );
+        assert_eq!(Local::activate(&host, &revision(4)), Ok(Progress::Done), "seed {seed}");
         assert_eq!(Local::observe(&host, &revision(4)).unwrap().phase, Phase::Ready);
     }
 }

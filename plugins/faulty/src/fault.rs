@@ -114,31 +114,21 @@ pub(crate) fn commit(host: &dyn Host, fault: Fault) -> Result<Progress, Failure>
         Fault::BadCode => told("lower_case"),
         Fault::NoReason => told(""),
         Fault::BigData => Ok(with_data(format!("\"{}\"", "x".repeat(2048)))),
-        Fault::HugeResult => Ok(Progress::Waiting(Reason {
-            message: "x".repeat(HUGE_RESULT),
-            ..reason("FAULTY_ASKED", "")
-        })),
+        Fault::HugeResult => {
+            Ok(Progress::Waiting(Reason { message: "x".repeat(HUGE_RESULT), ..reason("FAULTY_ASKED", "") }))
+        }
         Fault::Remember => remember(host),
         Fault::AskProcess => ask_process(host),
         Fault::Escape => escape(),
         Fault::Wait => told("FAULTY_ASKED"),
         Fault::Outage => Err(outage("faulty", OutageKind::Unavailable)),
-        Fault::Retry => Err(retry(
-            "FAULTY_ASKED",
-            "The faulty driver was told to answer this.",
-        )),
-        Fault::Permanent => Err(permanent(
-            "FAULTY_ASKED",
-            "The faulty driver was told to answer this.",
-        )),
+        Fault::Retry => Err(retry("FAULTY_ASKED", "The faulty driver was told to answer this.")),
+        Fault::Permanent => Err(permanent("FAULTY_ASKED", "The faulty driver was told to answer this.")),
     }
 }
 
 fn with_data(data: String) -> Progress {
-    Progress::Waiting(Reason {
-        data: Some(data),
-        ..reason("FAULTY_ASKED", "The data is at fault.")
-    })
+    Progress::Waiting(Reason { data: Some(data), ..reason("FAULTY_ASKED", "The data is at fault.") })
 }
 
 #[expect(clippy::panic, reason = "the fault itself: a panic aborts, which is a trap")]
@@ -146,10 +136,7 @@ fn trap() -> ! {
     panic!("told to trap")
 }
 
-#[expect(
-    unconditional_recursion,
-    reason = "the fault itself: the stack ends, not the recursion"
-)]
+#[expect(unconditional_recursion, reason = "the fault itself: the stack ends, not the recursion")]
 fn recurse(depth: u64) -> u64 {
     let frame = std::hint::black_box([depth; 64]);
     recurse(depth.wrapping_add(1)).wrapping_add(frame.iter().sum::<u64>())
@@ -183,29 +170,16 @@ fn remember(host: &dyn Host) -> Result<Progress, Failure> {
 fn ask_process(host: &dyn Host) -> Result<Progress, Failure> {
     match host.process().check(&["/bin/sh".to_owned()]) {
         Err(ProcessError::Refused(_)) => Ok(Progress::Done),
-        _ => Err(permanent(
-            "FAULTY_ASKED",
-            "A capability that was not granted answered.",
-        )),
+        _ => Err(permanent("FAULTY_ASKED", "A capability that was not granted answered.")),
     }
 }
 
 /// Reaches past the traits of the SDK, as any component can.
 fn escape() -> Result<Progress, Failure> {
-    let kind = ObjectKind {
-        api_version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-    };
-    let key = ObjectKey {
-        kind,
-        namespace: None,
-        name: "kube-system".to_owned(),
-    };
+    let kind = ObjectKind { api_version: "v1".to_owned(), kind: "Namespace".to_owned() };
+    let key = ObjectKey { kind, namespace: None, name: "kube-system".to_owned() };
     match kubernetes::get(&key) {
         Err(ApiError::Refused(_)) => Ok(Progress::Done),
-        _ => Err(permanent(
-            "FAULTY_ASKED",
-            "An object of nobody's tenant was not refused.",
-        )),
+        _ => Err(permanent("FAULTY_ASKED", "An object of nobody's tenant was not refused.")),
     }
 }

@@ -101,43 +101,22 @@ impl Compute for Faulty {
     fn observe(host: &dyn Host, revision: &Revision) -> Result<Observation, Failure> {
         let fault = orders::by_revision(host, "observe", revision);
         let drift = answer(commit(host, fault)?, Vec::new(), |reason| vec![reason]);
-        let instances = if fault == Fault::ForeignId {
-            vec![instance(FOREIGN)]
-        } else {
-            Vec::new()
-        };
-        Ok(Observation {
-            phase: Phase::Absent,
-            instances,
-            drift,
-            held_failure: None,
-        })
+        let instances = if fault == Fault::ForeignId { vec![instance(FOREIGN)] } else { Vec::new() };
+        Ok(Observation { phase: Phase::Absent, instances, drift, held_failure: None })
     }
 
     fn locate(host: &dyn Host, revision: &Revision) -> Result<Vec<Instance>, Failure> {
         let fault = orders::by_revision(host, "locate", revision);
-        let with = |reason| {
-            vec![Instance {
-                reason: Some(reason),
-                ..instance(&revision.agent.agent_id)
-            }]
-        };
+        let with = |reason| vec![Instance { reason: Some(reason), ..instance(&revision.agent.agent_id) }];
         let located = answer(commit(host, fault)?, Vec::new(), with);
-        Ok(if fault == Fault::ForeignId {
-            vec![instance(FOREIGN)]
-        } else {
-            located
-        })
+        Ok(if fault == Fault::ForeignId { vec![instance(FOREIGN)] } else { located })
     }
 
     fn runtime(host: &dyn Host, revision: &Revision) -> Result<Value, Failure> {
         let fault = orders::by_revision(host, "runtime", revision);
         let text = answer(commit(host, fault)?, String::new(), |reason| reason.message);
-        let pods = if fault == Fault::ForeignId {
-            json!([{ "name": FOREIGN, "uid": "1" }])
-        } else {
-            json!([])
-        };
+        let pods =
+            if fault == Fault::ForeignId { json!([{ "name": FOREIGN, "uid": "1" }]) } else { json!([]) };
         let mut document = json!({ "pods": pods, "sources": [] });
         if let (false, Some(fields)) = (text.is_empty(), document.as_object_mut()) {
             fields.insert("filler".to_owned(), Value::from(text));
@@ -150,11 +129,7 @@ impl Compute for Faulty {
         revision: &Revision,
         _request: &LogRequest,
     ) -> Result<Vec<LogLine>, Failure> {
-        let line = |text: String| LogLine {
-            time_ms: None,
-            error_stream: false,
-            text,
-        };
+        let line = |text: String| LogLine { time_ms: None, error_stream: false, text };
         let fault = orders::by_revision(host, "read-logs", revision);
         let told = |reason: Reason| vec![line(reason.data.unwrap_or(reason.message))];
         Ok(answer(commit(host, fault)?, Vec::new(), told))

@@ -59,11 +59,7 @@ pub(crate) fn by_settings(host: &dyn Host, call: &str) -> Fault {
     let orders: Orders = settings_of(host).unwrap_or_default();
     let ordered = orders.faults.get(call).copied().or(orders.fault);
     // Told about some calls only, the others behave.
-    let rest = if orders.faults.is_empty() {
-        own(call)
-    } else {
-        Fault::None
-    };
+    let rest = if orders.faults.is_empty() { own(call) } else { Fault::None };
     ordered.unwrap_or(rest)
 }
 

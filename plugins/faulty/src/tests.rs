@@ -5,11 +5,7 @@ use occ_plugin_sdk::double::FakeHost;
 use super::*;
 
 fn tenant(name: &str) -> Tenant {
-    Tenant {
-        namespace_id: "ns_1".to_owned(),
-        name: name.to_owned(),
-        existing_namespace: None,
-    }
+    Tenant { namespace_id: "ns_1".to_owned(), name: name.to_owned(), existing_namespace: None }
 }
 
 #[test]
@@ -28,16 +24,9 @@ fn empty_settings_give_each_call_a_fault_and_let_the_driver_load() {
     for call in ["platform", "preflight"] {
         assert_eq!(orders::by_settings(&host, call), Fault::None);
     }
-    for call in [
-        "check-plan",
-        "ensure-tenant",
-        "prepare",
-        "activate",
-        "stop",
-        "observe",
-        "runtime",
-        "read-logs",
-    ] {
+    for call in
+        ["check-plan", "ensure-tenant", "prepare", "activate", "stop", "observe", "runtime", "read-logs"]
+    {
         assert_ne!(orders::by_settings(&host, call), Fault::None, "{call}");
     }
 }
@@ -45,14 +34,8 @@ fn empty_settings_give_each_call_a_fault_and_let_the_driver_load() {
 #[test]
 fn a_tenants_name_orders_before_the_settings() {
     let host = FakeHost::with_settings(&json!({ "fault": "none" }));
-    assert_eq!(
-        orders::by_tenant(&host, "stop", &tenant("fault-flood-log")),
-        Fault::FloodLog
-    );
-    assert_eq!(
-        orders::by_tenant(&host, "stop", &tenant("fault-unheard-of")),
-        Fault::None
-    );
+    assert_eq!(orders::by_tenant(&host, "stop", &tenant("fault-flood-log")), Fault::FloodLog);
+    assert_eq!(orders::by_tenant(&host, "stop", &tenant("fault-unheard-of")), Fault::None);
     assert_eq!(orders::by_tenant(&host, "stop", &tenant("demo")), Fault::None);
     let retry = Faulty::ensure_tenant(&host, &tenant("fault-retry"));
     assert!(matches!(retry, Err(Failure::Retry(_))));
@@ -72,17 +55,12 @@ fn the_schema_names_every_fault_of_the_type() {
 fn memory_of_an_earlier_call_is_told() {
     let host = FakeHost::default();
     assert_eq!(commit(&host, Fault::Remember), Ok(Progress::Done));
-    let Ok(Progress::Waiting(seen)) = commit(&host, Fault::Remember) else {
-        panic!("not seen")
-    };
+    let Ok(Progress::Waiting(seen)) = commit(&host, Fault::Remember) else { panic!("not seen") };
     assert_eq!(seen.code, "FAULTY_LEAKED");
 }
 
 #[test]
 fn a_capability_that_answers_without_a_grant_is_told() {
     let host = FakeHost::default();
-    assert!(matches!(
-        commit(&host, Fault::AskProcess),
-        Err(Failure::Permanent(_))
-    ));
+    assert!(matches!(commit(&host, Fault::AskProcess), Err(Failure::Permanent(_))));
 }

@@ -10,25 +10,11 @@ use crate::document::{Node, env_reference};
 
 /// Endings of names whose text value is a credential, as OpenClaw's schema uses them;
 /// compared without case, `-` and `_`.
-const CREDENTIAL_MEMBERS: [&str; 7] = [
-    "apikey",
-    "password",
-    "passphrase",
-    "privatekey",
-    "secret",
-    "token",
-    "encryptkey",
-];
+const CREDENTIAL_MEMBERS: [&str; 7] =
+    ["apikey", "password", "passphrase", "privatekey", "secret", "token", "encryptkey"];
 /// Endings of headers that carry a credential; compared in the same way.
-const CREDENTIAL_HEADERS: [&str; 7] = [
-    "authorization",
-    "cookie",
-    "apikey",
-    "token",
-    "secret",
-    "password",
-    "credentials",
-];
+const CREDENTIAL_HEADERS: [&str; 7] =
+    ["authorization", "cookie", "apikey", "token", "secret", "password", "credentials"];
 /// Environment of the model credentials, which the platform alone sets.
 const MODEL_ENVIRONMENT: [&str; 3] = ["OPENAI_", "ANTHROPIC_", "CODEX_"];
 
@@ -88,10 +74,7 @@ fn is_named(name: &str, endings: &[&str]) -> bool {
 }
 
 fn plain(name: &str) -> String {
-    name.chars()
-        .filter(|char| !matches!(char, '-' | '_'))
-        .flat_map(char::to_lowercase)
-        .collect()
+    name.chars().filter(|char| !matches!(char, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
 /// Text that is itself the value: not blank, not `${VARIABLE}`, not a native reference.
@@ -100,20 +83,14 @@ fn is_literal(value: Option<&Value>) -> bool {
         return false;
     };
     let variable = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
-    let is_name = |name: &str| {
-        !name.is_empty()
-            && name
-                .chars()
-                .all(|char| char.is_ascii_alphanumeric() || char == '_')
-    };
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_');
     !text.is_empty() && !variable.is_some_and(is_name)
 }
 
 fn has_userinfo(url: &str) -> bool {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    rest.split(['/', '?', '#'])
-        .next()
-        .is_some_and(|authority| authority.contains('@'))
+    rest.split(['/', '?', '#']).next().is_some_and(|authority| authority.contains('@'))
 }
 
 /// Environment variables that the document's native references read.

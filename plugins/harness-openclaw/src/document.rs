@@ -16,18 +16,12 @@ pub(crate) struct Node<'a> {
 
 impl<'a> Node<'a> {
     pub(crate) fn root(document: &'a Value) -> Self {
-        Self {
-            path: BASE.to_owned(),
-            value: Some(document),
-        }
+        Self { path: BASE.to_owned(), value: Some(document) }
     }
 
     /// The member of this name.
     pub(crate) fn get(&self, name: &str) -> Node<'a> {
-        Node {
-            path: pointer(&self.path, name),
-            value: self.value.and_then(|value| value.get(name)),
-        }
+        Node { path: pointer(&self.path, name), value: self.value.and_then(|value| value.get(name)) }
     }
 
     /// The value below these member names, one after the other.
@@ -45,17 +39,13 @@ impl<'a> Node<'a> {
 
     /// Every member, or every item by its index.
     pub(crate) fn children(&self) -> Vec<Node<'a>> {
-        let child = |name: &str, value: &'a Value| Node {
-            path: pointer(&self.path, name),
-            value: Some(value),
-        };
+        let child =
+            |name: &str, value: &'a Value| Node { path: pointer(&self.path, name), value: Some(value) };
         match self.value {
             Some(Value::Object(members)) => members.iter().map(|(name, value)| child(name, value)).collect(),
-            Some(Value::Array(items)) => items
-                .iter()
-                .enumerate()
-                .map(|(at, value)| child(&at.to_string(), value))
-                .collect(),
+            Some(Value::Array(items)) => {
+                items.iter().enumerate().map(|(at, value)| child(&at.to_string(), value)).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -65,13 +55,7 @@ impl<'a> Node<'a> {
         let members = self.object().into_iter().flatten();
         members
             .map(|(name, value)| {
-                (
-                    name.as_str(),
-                    Node {
-                        path: pointer(&self.path, name),
-                        value: Some(value),
-                    },
-                )
+                (name.as_str(), Node { path: pointer(&self.path, name), value: Some(value) })
             })
             .collect()
     }
@@ -80,9 +64,5 @@ impl<'a> Node<'a> {
 /// The environment variable that a native `{source: env, provider, id}` reference reads.
 pub(crate) fn env_reference(value: &Value) -> Option<&str> {
     let source = value.get("source").and_then(Value::as_str)?;
-    if source == "env" {
-        value.get("id").and_then(Value::as_str)
-    } else {
-        None
-    }
+    if source == "env" { value.get("id").and_then(Value::as_str) } else { None }
 }

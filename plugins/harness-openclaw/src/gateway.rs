@@ -68,11 +68,7 @@ pub(crate) fn stamp(document: &mut Value, platform: &Platform) -> Vec<Reason> {
     let Some(gateway) = gateway.as_object_mut() else {
         return warnings;
     };
-    let bind = if platform.bind == Bind::Lan {
-        "lan"
-    } else {
-        "loopback"
-    };
+    let bind = if platform.bind == Bind::Lan { "lan" } else { "loopback" };
     let facts = [
         ("mode", json!("local")),
         ("bind", json!(bind)),
@@ -96,10 +92,7 @@ pub(crate) fn stamp(document: &mut Value, platform: &Platform) -> Vec<Reason> {
 fn auth(own: Option<Value>, warnings: &mut Vec<Reason>) -> Value {
     let mut auth = Map::new();
     auth.insert("mode".to_owned(), json!("password"));
-    auth.insert(
-        "password".to_owned(),
-        json!({ "source": "env", "provider": "default", "id": PASSWORD }),
-    );
+    auth.insert("password".to_owned(), json!({ "source": "env", "provider": "default", "id": PASSWORD }));
     let Some(Value::Object(own)) = own else {
         return Value::Object(auth);
     };

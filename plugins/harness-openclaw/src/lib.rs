@@ -66,10 +66,7 @@ pub fn resolve(request: &Request) -> Result<Plan, Refusal> {
     let mut invalid = credentials::problems(&root);
     invalid.extend(gateway::problems(&root));
     let policy = policy::read(&root, request.mode);
-    let secrets = policy
-        .as_ref()
-        .ok()
-        .map(|policy| secrets::environment(&root, request, policy));
+    let secrets = policy.as_ref().ok().map(|policy| secrets::environment(&root, request, policy));
     let (policy, env) = match (policy, secrets) {
         (Ok(_), Some(Ok(env))) => (Vec::new(), env),
         (Ok(_), Some(Err(refused))) => (refused, Vec::new()),
@@ -79,12 +76,7 @@ pub fn resolve(request: &Request) -> Result<Plan, Refusal> {
     refuse(invalid, policy)?;
     let mut warnings = secrets::unbound(&root, &env);
     warnings.extend(gateway::stamp(&mut document, &platform));
-    Ok(plan::embedded(
-        json::canonical(&document),
-        platform.gateway_port,
-        env,
-        warnings,
-    ))
+    Ok(plan::embedded(json::canonical(&document), platform.gateway_port, env, warnings))
 }
 
 /// One refusal with every problem; a fault of the document outweighs the rest.

@@ -33,10 +33,7 @@ pub(crate) fn embedded(
         mode: ExecutionMode::Embedded,
     };
     let mut env = vec![
-        variable(
-            "OPENCLAW_CONFIG_PATH",
-            EnvValue::FilePath(CONFIGURATION.to_owned()),
-        ),
+        variable("OPENCLAW_CONFIG_PATH", EnvValue::FilePath(CONFIGURATION.to_owned())),
         variable("OPENCLAW_STATE_DIR", EnvValue::StatePath(STATE.to_owned())),
         variable("HOME", EnvValue::ScratchPath(HOME.to_owned())),
         variable("OPENCLAW_GATEWAY_PORT", EnvValue::PortNumber(PORT.to_owned())),
@@ -49,52 +46,28 @@ pub(crate) fn embedded(
         command: vec!["node".to_owned(), "/app/openclaw.mjs".to_owned()],
         args: vec!["gateway".to_owned()],
         env,
-        ports: vec![Port {
-            name: PORT.to_owned(),
-            number: port,
-        }],
+        ports: vec![Port { name: PORT.to_owned(), number: port }],
         readiness: HttpProbe {
             path: "/readyz".to_owned(),
             port: PORT.to_owned(),
             period_seconds: 2,
             timeout_seconds: 3,
         },
-        state: vec![StateMount {
-            name: STATE.to_owned(),
-            path: "/home/node/.openclaw".to_owned(),
-        }],
+        state: vec![StateMount { name: STATE.to_owned(), path: "/home/node/.openclaw".to_owned() }],
         scratch: vec![
-            ScratchMount {
-                name: HOME.to_owned(),
-                path: "/home/node".to_owned(),
-                size_mib: 1024,
-            },
-            ScratchMount {
-                name: TEMPORARY.to_owned(),
-                path: "/tmp".to_owned(),
-                size_mib: 64,
-            },
+            ScratchMount { name: HOME.to_owned(), path: "/home/node".to_owned(), size_mib: 1024 },
+            ScratchMount { name: TEMPORARY.to_owned(), path: "/tmp".to_owned(), size_mib: 64 },
         ],
-        files: vec![File {
-            path: CONFIGURATION.to_owned(),
-            contents: configuration,
-        }],
+        files: vec![File { path: CONFIGURATION.to_owned(), contents: configuration }],
         grace_seconds: GRACE_SECONDS,
         egress: Egress::PublicHttps,
     };
-    Plan {
-        harness,
-        containers: vec![container],
-        warnings,
-    }
+    Plan { harness, containers: vec![container], warnings }
 }
 
 /// One environment variable.
 pub(crate) fn variable(name: &str, value: EnvValue) -> EnvVar {
-    EnvVar {
-        name: name.to_owned(),
-        value,
-    }
+    EnvVar { name: name.to_owned(), value }
 }
 
 /// Names that the plan itself sets, that the platform keeps, or that decide which code runs.

@@ -43,22 +43,13 @@ struct Runtime<'a> {
 pub(crate) fn read(root: &Node<'_>, mode: ExecutionMode) -> Result<Policy, Vec<SettingProblem>> {
     let mut found = Vec::new();
     let list = root.at(&["agents", "list"]);
-    if list
-        .value
-        .is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty()))
-    {
-        found.push(problem(
-            list.path,
-            "must be empty: an Agent of the platform is one OpenClaw agent",
-        ));
+    if list.value.is_some_and(|list| list.as_array().is_none_or(|list| !list.is_empty())) {
+        found.push(problem(list.path, "must be empty: an Agent of the platform is one OpenClaw agent"));
     }
     for (_, channel) in root.at(&["channels"]).members() {
         let off = channel.get("enabled").value.and_then(serde_json::Value::as_bool) == Some(false);
         if channel.object().is_some() && !off && !channel.path.ends_with("/defaults") {
-            found.push(problem(
-                channel.path,
-                "is not served by an embedded agent: set enabled to false",
-            ));
+            found.push(problem(channel.path, "is not served by an embedded agent: set enabled to false"));
         }
     }
     let choices = choices(root, &mut found);
@@ -84,15 +75,8 @@ fn served(
     match (runtime.id, mode) {
         (OPENCLAW, ExecutionMode::Embedded) => {}
         (OPENCLAW | CODEX, _) => {
-            let modes = if runtime.id == CODEX {
-                "dedicated, which is not served yet"
-            } else {
-                "embedded"
-            };
-            found.push(problem(
-                "/mode",
-                format!("does not fit harness {}: it runs {modes}", runtime.id),
-            ));
+            let modes = if runtime.id == CODEX { "dedicated, which is not served yet" } else { "embedded" };
+            found.push(problem("/mode", format!("does not fit harness {}: it runs {modes}", runtime.id)));
         }
         (other, _) => {
             let message = format!("must be \"{OPENCLAW}\": no approved harness is called \"{other}\"");
@@ -112,9 +96,7 @@ fn served(
             found.append(&mut own);
         }
     }
-    Some(Policy {
-        provider: primary.provider.to_owned(),
-    })
+    Some(Policy { provider: primary.provider.to_owned() })
 }
 
 /// Every model of the defaults and of each agent entry; the first is the primary one.
@@ -122,10 +104,7 @@ fn choices<'a>(root: &Node<'a>, found: &mut Vec<SettingProblem>) -> Vec<Choice<'
     let mut choices = Vec::new();
     let default = root.at(&["agents", "defaults", "model"]);
     if default.value.is_none() {
-        found.push(problem(
-            default.path.clone(),
-            "is required: name the model as \"provider/model\"",
-        ));
+        found.push(problem(default.path.clone(), "is required: name the model as \"provider/model\""));
     }
     collect(&default, None, &mut choices, found);
     for entry in root.at(&["agents", "entries"]).children() {
@@ -154,17 +133,11 @@ fn collect<'a>(
         Some(_) => nodes.push(model.clone()),
     }
     for node in nodes {
-        let parts = node
-            .text()
-            .and_then(|text| text.split_once('/').map(|(provider, id)| (text, provider, id)));
+        let parts =
+            node.text().and_then(|text| text.split_once('/').map(|(provider, id)| (text, provider, id)));
         match parts {
             Some((reference, provider, id)) if !provider.is_empty() && !id.is_empty() => {
-                choices.push(Choice {
-                    path: node.path,
-                    provider,
-                    reference,
-                    entry: entry.cloned(),
-                });
+                choices.push(Choice { path: node.path, provider, reference, entry: entry.cloned() });
             }
             _ => found.push(problem(node.path, "must be \"provider/model\"")),
         }
@@ -175,21 +148,12 @@ fn collect<'a>(
 fn runtime<'a>(root: &Node<'a>, choice: &Choice<'a>, found: &mut Vec<SettingProblem>) -> Option<Runtime<'a>> {
     let mut named = places(root, choice).into_iter().filter_map(|place| {
         let id = place.at(&["agentRuntime", "id"]);
-        id.text().map(|text| Runtime {
-            id: text,
-            path: id.path,
-        })
+        id.text().map(|text| Runtime { id: text, path: id.path })
     });
     let Some(first) = named.next() else {
-        let plugins = root
-            .get("plugins")
-            .object()
-            .is_some_and(|plugins| !plugins.is_empty());
+        let plugins = root.get("plugins").object().is_some_and(|plugins| !plugins.is_empty());
         if UNAMBIGUOUS.contains(&choice.provider) && !plugins {
-            return Some(Runtime {
-                id: OPENCLAW,
-                path: choice.path.clone(),
-            });
+            return Some(Runtime { id: OPENCLAW, path: choice.path.clone() });
         }
         let message = format!(
             "must name the runtime of \"{}\": set {{\"agentRuntime\": {{\"id\": \"{OPENCLAW}\"}}}}",
@@ -211,15 +175,8 @@ fn places<'a>(root: &Node<'a>, choice: &Choice<'a>) -> Vec<Node<'a>> {
     let entry = choice.entry.as_ref().map(|entry| entry.get("models"));
     let provider = root.at(&["models", "providers", choice.provider]);
     let wildcard = format!("{}/*", choice.provider);
-    let id = choice
-        .reference
-        .strip_prefix(choice.provider)
-        .and_then(|rest| rest.strip_prefix('/'));
-    let listed = provider
-        .get("models")
-        .children()
-        .into_iter()
-        .filter(|model| model.get("id").text() == id);
+    let id = choice.reference.strip_prefix(choice.provider).and_then(|rest| rest.strip_prefix('/'));
+    let listed = provider.get("models").children().into_iter().filter(|model| model.get("id").text() == id);
     let mut places: Vec<Node<'a>> = entry.iter().map(|models| models.get(choice.reference)).collect();
     places.push(defaults.get(choice.reference));
     places.extend(listed);

@@ -33,10 +33,7 @@ pub(crate) fn environment(
         if is_reserved(name) {
             found.push(problem(path, "is a name that the platform sets"));
         } else if env.iter().any(|variable: &EnvVar| variable.name == *name) {
-            found.push(problem(
-                path,
-                "is there already: the agent's harnessAuth delivers it",
-            ));
+            found.push(problem(path, "is there already: the agent's harnessAuth delivers it"));
         } else {
             env.push(variable(name, EnvValue::Secret(secret.clone())));
         }
@@ -57,10 +54,7 @@ fn credential(root: &Node<'_>, request: &Request, policy: &Policy) -> Result<Opt
             Ok(Some(variable(&name, EnvValue::Secret(secret.clone()))))
         }
         ("api_key", None) => Err(problem("/auth/source", "must be a Secret")),
-        _ => Err(problem(
-            "/auth/method",
-            "must be api_key or runtime for an embedded agent",
-        )),
+        _ => Err(problem("/auth/method", "must be api_key or runtime for an embedded agent")),
     }
 }
 

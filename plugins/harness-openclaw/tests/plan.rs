@@ -1,9 +1,5 @@
 //! The plan of one configuration, field by field.
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use harness_openclaw::resolve;
 use occ_plugin_sdk::bindings::harness::{HarnessAuth, Refusal, Request};
@@ -59,29 +55,15 @@ fn the_plan_is_one_gateway_with_its_state_probe_and_grace() {
     let harness = &plan.harness;
     assert_eq!((harness.id.as_str(), harness.version.as_str()), ("openclaw", "1"));
     assert_eq!(harness.mode, ExecutionMode::Embedded);
-    let [container] = plan.containers.as_slice() else {
-        panic!("one container")
-    };
-    assert_eq!(
-        (container.role, container.image_slot.as_str()),
-        (Role::Gateway, "gateway")
-    );
+    let [container] = plan.containers.as_slice() else { panic!("one container") };
+    assert_eq!((container.role, container.image_slot.as_str()), (Role::Gateway, "gateway"));
     assert_eq!(container.args, ["gateway"]);
     assert_eq!(
-        (
-            container.readiness.path.as_str(),
-            container.readiness.port.as_str()
-        ),
+        (container.readiness.path.as_str(), container.readiness.port.as_str()),
         ("/readyz", "gateway")
     );
-    assert_eq!(
-        (container.ports[0].name.as_str(), container.ports[0].number),
-        ("gateway", 18_789)
-    );
-    assert_eq!(
-        (container.grace_seconds, container.egress),
-        (330, Egress::PublicHttps)
-    );
+    assert_eq!((container.ports[0].name.as_str(), container.ports[0].number), ("gateway", 18_789));
+    assert_eq!((container.grace_seconds, container.egress), (330, Egress::PublicHttps));
     assert_eq!(container.state[0].name, "state");
     assert_eq!(
         environment(&plan),
@@ -106,11 +88,7 @@ fn settings_of_the_gateway_are_replaced_with_a_warning_each() {
         "controlUi": {"enabled": true},
     });
     let plan = resolve(&request(&written)).unwrap();
-    let warned: Vec<_> = plan
-        .warnings
-        .iter()
-        .map(|warning| warning.data.as_deref().unwrap())
-        .collect();
+    let warned: Vec<_> = plan.warnings.iter().map(|warning| warning.data.as_deref().unwrap()).collect();
     assert_eq!(
         warned,
         [
@@ -176,13 +154,7 @@ fn a_variable_that_nothing_sets_is_a_warning() {
 #[test]
 fn bindings_cannot_take_the_platforms_names() {
     let mut asked = request(&document());
-    for name in [
-        "OPENCLAW_GATEWAY_PASSWORD",
-        "HOME",
-        "NODE_OPTIONS",
-        "LD_PRELOAD",
-        "OPENAI_API_KEY",
-    ] {
+    for name in ["OPENCLAW_GATEWAY_PASSWORD", "HOME", "NODE_OPTIONS", "LD_PRELOAD", "OPENAI_API_KEY"] {
         asked.secret_bindings = vec![(name.to_owned(), "sec_1".to_owned())];
         assert_eq!(refused(&asked), [format!("/secretBindings/{name}")]);
     }

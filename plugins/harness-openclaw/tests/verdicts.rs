@@ -2,16 +2,8 @@
 //! `OCC_TEST_OPENCLAW_CONFIGURATIONS` another one of the same form. With
 //! `OCC_TEST_OPENCLAW_DIR` (a folder where npm installed OpenClaw and node) what is
 //! rendered must also pass OpenClaw's own validator.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "tests take their surroundings from the environment"
-)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::panic,
-    clippy::indexing_slicing,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::disallowed_methods, reason = "tests take their surroundings from the environment")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,11 +46,7 @@ fn index(folder: &Path) -> Value {
 
 fn accepted(folder: &Path) -> Vec<(String, Plan)> {
     let index = index(folder);
-    let names = index["accepted"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|name| name.as_str().unwrap().to_owned());
+    let names = index["accepted"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned());
     let read = |name: String| {
         let text = std::fs::read_to_string(folder.join(format!("accepted-{name}.json"))).unwrap();
         let plan = resolve(&request(&text)).unwrap_or_else(|refusal| panic!("{name}: {refusal:?}"));
@@ -97,23 +85,10 @@ fn every_refusal_has_its_path_and_never_the_value() {
             }
             let text = std::fs::read_to_string(folder.join(format!("refused-{name}.json"))).unwrap();
             let refusal = resolve(&request(&text)).expect_err(name);
-            let paths: Vec<_> = problems(&refusal)
-                .iter()
-                .map(|problem| mapped(&problem.path))
-                .collect();
+            let paths: Vec<_> = problems(&refusal).iter().map(|problem| mapped(&problem.path)).collect();
             assert_eq!(paths, [case["path"].as_str().unwrap()], "{name}");
-            for literal in [
-                "hunter2",
-                "sk-literal",
-                "Bearer abc",
-                "not-a-real",
-                "Bearer literal",
-                "word@",
-            ] {
-                assert!(
-                    !format!("{refusal:?}").contains(literal),
-                    "{name} shows {literal}"
-                );
+            for literal in ["hunter2", "sk-literal", "Bearer abc", "not-a-real", "Bearer literal", "word@"] {
+                assert!(!format!("{refusal:?}").contains(literal), "{name} shows {literal}");
             }
             judged += 1;
         }
@@ -137,10 +112,7 @@ fn every_accepted_configuration_renders_the_same_bytes_again() {
             let again = resolve(&request(contents)).unwrap();
             assert_eq!(again.containers[0].files[0].contents, *contents, "{name}");
             assert!(
-                again
-                    .warnings
-                    .iter()
-                    .all(|warning| warning.code == "SECRET_REFERENCE_UNBOUND"),
+                again.warnings.iter().all(|warning| warning.code == "SECRET_REFERENCE_UNBOUND"),
                 "{name}"
             );
         }
@@ -187,9 +159,7 @@ fn what_is_rendered_passes_openclaws_own_validator() {
             let contents = &plan.containers[0].files[0].contents;
             let mut in_cluster = request(contents);
             in_cluster.platform = CLUSTER.to_owned();
-            let in_cluster = resolve(&in_cluster).unwrap().containers[0].files[0]
-                .contents
-                .clone();
+            let in_cluster = resolve(&in_cluster).unwrap().containers[0].files[0].contents.clone();
             for contents in [contents.clone(), in_cluster] {
                 let file = scratch.join("openclaw.json");
                 std::fs::write(&file, contents).unwrap();

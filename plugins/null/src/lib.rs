@@ -80,12 +80,7 @@ impl Compute for Null {
     }
 
     fn observe(_host: &dyn Host, _revision: &Revision) -> Result<Observation, Failure> {
-        Ok(Observation {
-            phase: Phase::Absent,
-            instances: Vec::new(),
-            drift: Vec::new(),
-            held_failure: None,
-        })
+        Ok(Observation { phase: Phase::Absent, instances: Vec::new(), drift: Vec::new(), held_failure: None })
     }
 
     fn locate(_host: &dyn Host, _revision: &Revision) -> Result<Vec<Instance>, Failure> {

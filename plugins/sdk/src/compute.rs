@@ -13,10 +13,7 @@ use crate::{Host, Plugin};
 
 /// A compute driver. Every reconciling call is repeated until it answers `done`, may be
 /// cut at any point and then runs again, and must find its own traces.
-#[expect(
-    clippy::missing_errors_doc,
-    reason = "failures are the same for all: see the contract's `failure`"
-)]
+#[expect(clippy::missing_errors_doc, reason = "failures are the same for all: see the contract's `failure`")]
 pub trait Compute: Plugin {
     /// Pure. `{bind: loopback|lan, gatewayPort, trustedProxies[]}`, closed.
     fn platform(host: &dyn Host) -> Result<Value, Failure>;

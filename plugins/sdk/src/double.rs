@@ -24,10 +24,7 @@ impl FakeHost {
     /// A host with these settings and no process.
     #[must_use]
     pub fn with_settings(settings: &serde_json::Value) -> Self {
-        Self {
-            settings: settings.to_string(),
-            ..Self::default()
-        }
+        Self { settings: settings.to_string(), ..Self::default() }
     }
 }
 
@@ -90,11 +87,7 @@ impl FakeProcess {
             let stopping = std::mem::take(&mut status.stopping);
             status.running = false;
             status.ready = false;
-            status.last_exit = Some(Exit {
-                code: Some(code),
-                signal: None,
-                at_ms: 2_000,
-            });
+            status.last_exit = Some(Exit { code: Some(code), signal: None, at_ms: 2_000 });
             if !stopping {
                 status.exits_since_ready += 1;
                 status.held = code == 78 || status.exits_since_ready >= 3;
@@ -119,22 +112,14 @@ impl FakeProcess {
         self.change(id, |status| {
             status.running = false;
             status.ready = false;
-            status.last_exit = Some(Exit {
-                code: None,
-                signal: None,
-                at_ms: 2_000,
-            });
+            status.last_exit = Some(Exit { code: None, signal: None, at_ms: 2_000 });
         });
     }
 
     /// How many processes are alive.
     #[must_use]
     pub fn alive(&self) -> usize {
-        self.entries
-            .borrow()
-            .values()
-            .filter(|entry| entry.status.running)
-            .count()
+        self.entries.borrow().values().filter(|entry| entry.status.running).count()
     }
 
     fn change(&self, id: &str, change: impl FnOnce(&mut Status)) {
@@ -201,14 +186,7 @@ impl Process for FakeProcess {
         }
         let status = self.fresh(spec);
         started.push(status.spec_digest.clone());
-        entries.insert(
-            spec.id.clone(),
-            Entry {
-                spec: spec.clone(),
-                status: status.clone(),
-                started,
-            },
-        );
+        entries.insert(spec.id.clone(), Entry { spec: spec.clone(), status: status.clone(), started });
         Ok(status)
     }
 
@@ -237,9 +215,7 @@ impl Process for FakeProcess {
         self.fails_next.borrow_mut().take().map_or(Ok(()), Err)?;
         let entries = self.entries.borrow();
         let statuses = entries.values().map(|entry| entry.status.clone());
-        Ok(statuses
-            .filter(|status| labels.iter().all(|label| status.labels.contains(label)))
-            .collect())
+        Ok(statuses.filter(|status| labels.iter().all(|label| status.labels.contains(label))).collect())
     }
 
     fn logs(
@@ -251,14 +227,7 @@ impl Process for FakeProcess {
     ) -> Result<Vec<LogLine>, ProcessError> {
         let entries = self.entries.borrow();
         let entry = entries.get(id).ok_or(ProcessError::NotFound)?;
-        let text = if previous {
-            "previous"
-        } else {
-            entry.status.start_id.as_str()
-        };
-        Ok(vec![
-            (Some(1_000), false, text.to_owned());
-            tail_lines.min(2) as usize
-        ])
+        let text = if previous { "previous" } else { entry.status.start_id.as_str() };
+        Ok(vec![(Some(1_000), false, text.to_owned()); tail_lines.min(2) as usize])
     }
 }

@@ -43,12 +43,8 @@ pub trait Process {
 /// `SETTINGS_UNREADABLE`, permanent: the host checks the document by the plugin's
 /// schema, so this tells that schema and type differ.
 pub fn settings_of<T: DeserializeOwned>(host: &dyn Host) -> Result<T, Failure> {
-    serde_json::from_str(&host.settings()).map_err(|_| {
-        reason::permanent(
-            "SETTINGS_UNREADABLE",
-            "The settings do not have the plugin's shape.",
-        )
-    })
+    serde_json::from_str(&host.settings())
+        .map_err(|_| reason::permanent("SETTINGS_UNREADABLE", "The settings do not have the plugin's shape."))
 }
 
 /// The real capabilities: only inside a component.
@@ -57,10 +53,8 @@ pub struct Component;
 
 impl Host for Component {
     fn log(&self, level: log::Level, message: &str, fields: &[(&str, &str)]) {
-        let fields: Vec<_> = fields
-            .iter()
-            .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
-            .collect();
+        let fields: Vec<_> =
+            fields.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         log::write(level, message, &fields);
     }
 

@@ -35,10 +35,7 @@ mod tests {
         let one: Value = serde_json::from_str(r#"{"b":1,"a":{"d":[],"c":"ü"}}"#).unwrap();
         let two = json!({"a": {"c": "ü", "d": []}, "b": 1});
         assert_eq!(canonical(&one), canonical(&two));
-        assert_eq!(
-            canonical(&one),
-            "{\n  \"a\": {\n    \"c\": \"ü\",\n    \"d\": []\n  },\n  \"b\": 1\n}\n"
-        );
+        assert_eq!(canonical(&one), "{\n  \"a\": {\n    \"c\": \"ü\",\n    \"d\": []\n  },\n  \"b\": 1\n}\n");
     }
 
     #[test]

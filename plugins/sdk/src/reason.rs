@@ -8,20 +8,13 @@ use crate::bindings::types::{Failure, Outage, OutageKind, Progress, Reason, Sett
 /// sentence without tenant data.
 #[must_use]
 pub fn reason(code: &str, message: &str) -> Reason {
-    Reason {
-        code: code.to_owned(),
-        message: message.to_owned(),
-        data: None,
-    }
+    Reason { code: code.to_owned(), message: message.to_owned(), data: None }
 }
 
 /// A reason with the small closed document that belongs to its code.
 #[must_use]
 pub fn reason_with(code: &str, message: &str, data: &Value) -> Reason {
-    Reason {
-        data: Some(data.to_string()),
-        ..reason(code, message)
-    }
+    Reason { data: Some(data.to_string()), ..reason(code, message) }
 }
 
 /// Applied, not there yet: the host looks again.
@@ -45,18 +38,11 @@ pub fn retry(code: &str, message: &str) -> Failure {
 /// A dependency that is down or busy; `dependency` is a lower-case slug.
 #[must_use]
 pub fn outage(dependency: &str, kind: OutageKind) -> Failure {
-    Failure::Outage(Outage {
-        dependency: dependency.to_owned(),
-        kind,
-        retry_after_ms: None,
-    })
+    Failure::Outage(Outage { dependency: dependency.to_owned(), kind, retry_after_ms: None })
 }
 
 /// One field that cannot be accepted; `path` is a JSON Pointer.
 #[must_use]
 pub fn problem(path: impl Into<String>, message: impl Into<String>) -> SettingProblem {
-    SettingProblem {
-        path: path.into(),
-        message: message.into(),
-    }
+    SettingProblem { path: path.into(), message: message.into() }
 }

@@ -29,11 +29,7 @@ fn said(output: &Output) -> (i32, String, Option<String>) {
     let text = String::from_utf8([&output.stdout[..], &output.stderr[..]].concat()).unwrap();
     let line: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
     let field = |name: &str| line[name].as_str().map(str::to_owned);
-    (
-        output.status.code().unwrap(),
-        field("event").unwrap(),
-        field("code"),
-    )
+    (output.status.code().unwrap(), field("event").unwrap(), field("code"))
 }
 
 #[tokio::test]
@@ -47,18 +43,11 @@ async fn the_command_bootstraps_verifies_and_reissues() {
     let password = std::fs::read_to_string(scene.path(PASSWORD)).unwrap();
     assert!(!log.contains(password.trim()) && !log.contains(scene.key()["data"]["key"].as_str().unwrap()));
 
-    assert_eq!(
-        said(&run(&scene, same, &[])),
-        (0, "installation.already-bootstrapped".to_owned(), None)
-    );
+    assert_eq!(said(&run(&scene, same, &[])), (0, "installation.already-bootstrapped".to_owned(), None));
     let again = said(&run(&scene, same, &["--reissue-key", "--request-id", "r1"]));
     assert_eq!(
         again,
-        (
-            3,
-            "installation.bootstrap-failed".to_owned(),
-            Some("BOOTSTRAP_OUTPUT_EXISTS".to_owned())
-        )
+        (3, "installation.bootstrap-failed".to_owned(), Some("BOOTSTRAP_OUTPUT_EXISTS".to_owned()))
     );
     std::fs::remove_file(scene.path(KEY)).unwrap();
     let reissued = said(&run(&scene, same, &["--reissue-key", "--request-id", "r1"]));
@@ -75,21 +64,13 @@ async fn wrong_inputs_end_with_two_and_touch_nothing() {
         ("OCC_BOOTSTRAP_INSTALLATION_NAME", "", "INSTALLATION_NAME_INVALID"),
         ("OCC_AUTH_SECRET", "short", "AUTH_SECRET_INVALID"),
         ("OCC_AUTH_BASE_URL", "http://127.0.0.1/x", "AUTH_BASE_URL_INVALID"),
-        (
-            "OCC_BOOTSTRAP_SERVICE_KEY_FILE",
-            "relative",
-            "BOOTSTRAP_PATH_INVALID",
-        ),
+        ("OCC_BOOTSTRAP_SERVICE_KEY_FILE", "relative", "BOOTSTRAP_PATH_INVALID"),
     ];
     for (name, value, code) in cases {
         let change = |command: &mut Command| {
             command.env(name, value);
         };
-        let expected = (
-            2,
-            "installation.bootstrap-failed".to_owned(),
-            Some(code.to_owned()),
-        );
+        let expected = (2, "installation.bootstrap-failed".to_owned(), Some(code.to_owned()));
         assert_eq!(said(&run(&scene, change, &[])), expected, "{name}");
     }
     assert_eq!(scene.names(), Vec::<String>::new());

@@ -17,12 +17,7 @@ use sha2::{Digest, Sha256};
 use sqlx::{AssertSqlSafe, PgConnection};
 use tempfile::TempDir;
 
-const STEPS: [Step; 4] = [
-    Step::RecordWritten,
-    Step::PasswordWritten,
-    Step::KeyWritten,
-    Step::Committed,
-];
+const STEPS: [Step; 4] = [Step::RecordWritten, Step::PasswordWritten, Step::KeyWritten, Step::Committed];
 const PASSWORD: &str = "initial-admin-password";
 const KEY: &str = "initial-admin-service-key.json";
 const FINISHED: &str = "bootstrap-attempt.json";
@@ -54,12 +49,7 @@ impl Scene {
             stop_after: None,
         };
         let db = database.connect("occ_migrator").await.unwrap();
-        Self {
-            database,
-            db,
-            folder,
-            config,
-        }
+        Self { database, db, folder, config }
     }
 
     /// Runs and is cut off after a step.
@@ -99,17 +89,11 @@ impl Scene {
 
     async fn count(&mut self, what: &str) -> i64 {
         let statement = format!("select count(*) from occ.{what}");
-        sqlx::query_scalar(AssertSqlSafe(statement))
-            .fetch_one(&mut self.db)
-            .await
-            .unwrap()
+        sqlx::query_scalar(AssertSqlSafe(statement)).fetch_one(&mut self.db).await.unwrap()
     }
 
     async fn execute(&mut self, statement: &str) {
-        sqlx::raw_sql(AssertSqlSafe(statement.to_owned()))
-            .execute(&mut self.db)
-            .await
-            .unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut self.db).await.unwrap();
     }
 
     /// The key in the file opens: its hash is stored, it is not revoked, its owner administers.
@@ -145,15 +129,9 @@ impl Scene {
             ("iam_role_permissions", 35),
             ("bootstrap_attempts", 1),
             ("namespaces where name = 'default' and status = 'provisioning'", 1),
-            (
-                "work where kind = 'namespace.ensure' and state = 'queued' and deadline_at is not null",
-                1,
-            ),
+            ("work where kind = 'namespace.ensure' and state = 'queued' and deadline_at is not null", 1),
             ("work_lane where due_at is not null", 1),
-            (
-                "audit_events where action = 'openclaw.installation.bootstrap' and kind = 'bootstrap'",
-                1,
-            ),
+            ("audit_events where action = 'openclaw.installation.bootstrap' and kind = 'bootstrap'", 1),
             (
                 "audit_events where action = 'openclaw.namespaces.create' and decision->>'action' = 'create'",
                 1,
@@ -185,10 +163,8 @@ async fn a_fresh_database_is_bootstrapped() {
     assert!(
         !record.contains(password.trim()) && !record.contains(scene.key()["data"]["key"].as_str().unwrap())
     );
-    let work: String = sqlx::query_scalar("select actor_id from occ.work")
-        .fetch_one(&mut scene.db)
-        .await
-        .unwrap();
+    let work: String =
+        sqlx::query_scalar("select actor_id from occ.work").fetch_one(&mut scene.db).await.unwrap();
     assert!(work.starts_with("prn_"), "{work}");
 }
 
@@ -290,9 +266,7 @@ async fn a_changed_installation_is_named() {
     assert_eq!(scene.refused().await, "BOOTSTRAP_ACCOUNT_MISSING");
     scene.execute("update occ.users set disabled_at = null").await;
 
-    scene
-        .execute("delete from occ.iam_bindings where identity_id like 'prn%'")
-        .await;
+    scene.execute("delete from occ.iam_bindings where identity_id like 'prn%'").await;
     assert_eq!(scene.refused().await, "BOOTSTRAP_IDENTITY_MISMATCH");
 }
 
@@ -300,27 +274,13 @@ async fn a_changed_installation_is_named() {
 async fn a_database_that_nobody_migrated_is_refused() {
     let scene = Scene::new().await;
     let empty = Database::empty().await.unwrap();
-    let config = BootstrapConfig {
-        database_url: Secret::new(empty.url("occ_app")),
-        ..scene.config.clone()
-    };
+    let config = BootstrapConfig { database_url: Secret::new(empty.url("occ_app")), ..scene.config.clone() };
     let error = bootstrap::run(&config).await.unwrap_err();
-    assert_eq!(
-        (error.code(), error.exit_status()),
-        ("SCHEMA_VERSION_MISMATCH", 3),
-        "{error}"
-    );
+    assert_eq!((error.code(), error.exit_status()), ("SCHEMA_VERSION_MISMATCH", 3), "{error}");
     let absent = scene.database.url("occ_app").replace("/occ_test_", "/occ_none_");
-    let config = BootstrapConfig {
-        database_url: Secret::new(absent),
-        ..scene.config.clone()
-    };
+    let config = BootstrapConfig { database_url: Secret::new(absent), ..scene.config.clone() };
     let error = bootstrap::run(&config).await.unwrap_err();
-    assert_eq!(
-        (error.code(), error.exit_status()),
-        ("PERSISTENCE_UNAVAILABLE", 1),
-        "{error}"
-    );
+    assert_eq!((error.code(), error.exit_status()), ("PERSISTENCE_UNAVAILABLE", 1), "{error}");
     assert_eq!(scene.names(), Vec::<String>::new());
 }
 
@@ -336,10 +296,7 @@ async fn a_lost_answer_to_commit_is_found_out() {
 }
 
 fn request(id: &str) -> Reissue {
-    Reissue {
-        request_id: id.to_owned(),
-        keep_old: false,
-    }
+    Reissue { request_id: id.to_owned(), keep_old: false }
 }
 
 #[tokio::test]
@@ -347,37 +304,23 @@ async fn a_lost_key_is_reissued_once_per_request() {
     let mut scene = Scene::new().await;
     scene.run().await;
     let old = scene.key();
-    let error = bootstrap::reissue(&scene.config, &request("r1"))
-        .await
-        .unwrap_err();
+    let error = bootstrap::reissue(&scene.config, &request("r1")).await.unwrap_err();
     assert_eq!(error.code(), "BOOTSTRAP_OUTPUT_EXISTS");
     fs::remove_file(scene.path(KEY)).unwrap();
 
-    assert_eq!(
-        bootstrap::reissue(&scene.config, &request("r1")).await.unwrap(),
-        Reissued::Issued
-    );
+    assert_eq!(bootstrap::reissue(&scene.config, &request("r1")).await.unwrap(), Reissued::Issued);
     assert!(scene.key_opens().await);
     assert_ne!(scene.key()["data"]["id"], old["data"]["id"]);
     assert_eq!(scene.count("service_keys where revoked_at is not null").await, 1);
     let audited = "audit_events where action = 'openclaw.auth.service-keys.reissue' and actor_id = 'maintenance:occ_app'";
     assert_eq!(scene.count(audited).await, 1);
 
-    assert_eq!(
-        bootstrap::reissue(&scene.config, &request("r1")).await.unwrap(),
-        Reissued::AlreadyIssued
-    );
+    assert_eq!(bootstrap::reissue(&scene.config, &request("r1")).await.unwrap(), Reissued::AlreadyIssued);
     assert_eq!(scene.count("service_keys").await, 2);
 
     fs::remove_file(scene.path(KEY)).unwrap();
-    let keep = Reissue {
-        keep_old: true,
-        ..request("r2")
-    };
-    assert_eq!(
-        bootstrap::reissue(&scene.config, &keep).await.unwrap(),
-        Reissued::Issued
-    );
+    let keep = Reissue { keep_old: true, ..request("r2") };
+    assert_eq!(bootstrap::reissue(&scene.config, &keep).await.unwrap(), Reissued::Issued);
     assert_eq!(scene.count("service_keys where revoked_at is null").await, 2);
     assert_eq!(scene.run().await, Outcome::AlreadyBootstrapped);
 }
@@ -389,20 +332,10 @@ async fn a_reissue_cut_off_after_each_step_is_finished_by_the_next() {
         scene.run().await;
         fs::remove_file(scene.path(KEY)).unwrap();
         scene.config.stop_after = Some(step);
-        bootstrap::reissue(&scene.config, &request("r1"))
-            .await
-            .unwrap_err();
+        bootstrap::reissue(&scene.config, &request("r1")).await.unwrap_err();
         scene.config.stop_after = None;
-        let expected = if step == Step::Committed {
-            Reissued::AlreadyIssued
-        } else {
-            Reissued::Issued
-        };
-        assert_eq!(
-            bootstrap::reissue(&scene.config, &request("r1")).await.unwrap(),
-            expected,
-            "{step:?}"
-        );
+        let expected = if step == Step::Committed { Reissued::AlreadyIssued } else { Reissued::Issued };
+        assert_eq!(bootstrap::reissue(&scene.config, &request("r1")).await.unwrap(), expected, "{step:?}");
         assert!(scene.key_opens().await, "{step:?}");
         assert_eq!(scene.count("service_keys").await, 2, "{step:?}");
         assert_eq!(scene.names(), [FINISHED, PASSWORD, KEY], "{step:?}");

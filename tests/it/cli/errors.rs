@@ -39,26 +39,12 @@ fn cli_error_form_in_text_and_json() {
 #[test]
 fn cli_exit_code_of_each_status() {
     let person = Person::new();
-    for (status, code) in [
-        (400, 2),
-        (401, 3),
-        (403, 3),
-        (404, 4),
-        (409, 5),
-        (412, 5),
-        (422, 5),
-        (500, 1),
-        (501, 1),
-        (504, 1),
-    ] {
+    for (status, code) in
+        [(400, 2), (401, 3), (403, 3), (404, 4), (409, 5), (412, 5), (422, 5), (500, 1), (501, 1), (504, 1)]
+    {
         let fake = Fake::always(Reply::error(status, "SOME_CODE", "Some text."));
         let ran = person.at(&fake.url, "installation get").exits(code);
-        assert!(
-            ran.stderr
-                .starts_with(&format!("error: {status} SOME_CODE: Some text.")),
-            "{}",
-            ran.stderr
-        );
+        assert!(ran.stderr.starts_with(&format!("error: {status} SOME_CODE: Some text.")), "{}", ran.stderr);
     }
 }
 
@@ -85,11 +71,7 @@ fn cli_usage_errors_come_before_any_request() {
         "namespace create x --idempotency-key -".to_owned(),
     ] {
         let ran = person.at(&fake.url, &line).exits(2);
-        assert!(
-            ran.stderr.contains("error: ") || line == "agent",
-            "{line}: {}",
-            ran.stderr
-        );
+        assert!(ran.stderr.contains("error: ") || line == "agent", "{line}: {}", ran.stderr);
     }
     assert!(fake.asked().is_empty(), "{:?}", fake.asked());
 }
@@ -98,11 +80,7 @@ fn cli_usage_errors_come_before_any_request() {
 fn cli_without_url_or_credential_the_way_out_is_named() {
     let person = Person::new();
     let ran = person.bare("namespace list").exits(2);
-    assert!(
-        ran.stderr.contains("--url") && ran.stderr.contains("OCC_URL"),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains("--url") && ran.stderr.contains("OCC_URL"), "{}", ran.stderr);
     let ran = person.bare("namespace list --url http://127.0.0.1:9").exits(3);
     assert!(ran.stderr.contains("--service-key-file"), "{}", ran.stderr);
     let ran = person.at("http://127.0.0.1:9/path", "namespace list").exits(2);
@@ -131,9 +109,7 @@ fn cli_deploy_that_lacks_a_binding_prints_it_as_the_next_command() {
             Reply::page(&json!([role]), None)
         }
     });
-    let ran = Person::new()
-        .at(&fake.url, &format!("agent deploy {AGENT} -n {NAMESPACE}"))
-        .exits(3);
+    let ran = Person::new().at(&fake.url, &format!("agent deploy {AGENT} -n {NAMESPACE}")).exits(3);
     for line in [
         format!("occ iam access-binding create --namespace {NAMESPACE} -f -\n"),
         format!(r#""subjectId":"{PRINCIPAL}""#),

@@ -56,18 +56,12 @@ impl Reply {
 
     /// `{data, meta}`
     pub(super) fn data(status: u16, data: &Value) -> Self {
-        Self::raw(
-            status,
-            json!({"data": data, "meta": {"requestId": "req_1"}}).to_string(),
-        )
+        Self::raw(status, json!({"data": data, "meta": {"requestId": "req_1"}}).to_string())
     }
 
     /// A page of a list.
     pub(super) fn page(items: &Value, next: Option<&str>) -> Self {
-        Self::raw(
-            200,
-            json!({"data": items, "meta": {"requestId": "req_1", "nextCursor": next}}).to_string(),
-        )
+        Self::raw(200, json!({"data": items, "meta": {"requestId": "req_1", "nextCursor": next}}).to_string())
     }
 
     /// `{error, meta}`
@@ -78,10 +72,7 @@ impl Reply {
 
     /// No answer: the connection is closed after the request was read.
     pub(super) fn hang_up() -> Self {
-        Self {
-            hang_up: true,
-            ..Self::raw(0, "")
-        }
+        Self { hang_up: true, ..Self::raw(0, "") }
     }
 
     pub(super) fn header(mut self, name: &str, value: &str) -> Self {
@@ -164,18 +155,10 @@ fn read(connection: &TcpStream) -> Option<Asked> {
         };
         headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
     }
-    let length = headers
-        .get("content-length")
-        .and_then(|length| length.parse().ok())
-        .unwrap_or(0);
+    let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or(0);
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
-    Some(Asked {
-        method,
-        target,
-        headers,
-        body: String::from_utf8_lossy(&body).into_owned(),
-    })
+    Some(Asked { method, target, headers, body: String::from_utf8_lossy(&body).into_owned() })
 }
 
 fn write(mut connection: TcpStream, reply: &Reply) {

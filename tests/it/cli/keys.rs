@@ -31,27 +31,17 @@ fn cli_key_is_kept_private_and_never_printed() {
     let (fake, person) = (issuing(), Person::new());
     let mut command = person.command_after("umask 000", &line(&person, &fake.url, "new.json"));
     let ran = Ran::of(&command.output().unwrap()).exits(0);
-    assert!(
-        !ran.stdout.contains("occ_issued") && !ran.stderr.contains("occ_issued"),
-        "{ran:?}"
-    );
+    assert!(!ran.stdout.contains("occ_issued") && !ran.stderr.contains("occ_issued"), "{ran:?}");
     let body: serde_json::Value = serde_json::from_str(&fake.only().body).unwrap();
     assert_eq!(
         body,
         json!({"servicePrincipalId": PRINCIPAL, "namespaceId": NAMESPACE, "name": "ci", "expiresIn": 172_800})
     );
     let path = person.path("new.json");
-    assert_eq!(
-        std::fs::metadata(&path).unwrap().permissions().mode() & 0o777,
-        0o600
-    );
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     // The new file is a key file.
     person
-        .bare(&format!(
-            "installation get --url {} --service-key-file {}",
-            fake.url,
-            path.display()
-        ))
+        .bare(&format!("installation get --url {} --service-key-file {}", fake.url, path.display()))
         .exits(0);
     assert_eq!(fake.asked()[1].header("x-api-key"), Some("occ_issued"));
 }
@@ -74,13 +64,7 @@ fn cli_key_that_cannot_be_kept_is_revoked() {
     let ran = Ran::of(&command.output().unwrap()).exits(1);
     assert!(ran.stderr.contains("key key_1 was revoked"), "{}", ran.stderr);
     let lines: Vec<String> = fake.asked().iter().map(super::fake::Asked::line).collect();
-    assert_eq!(
-        lines,
-        [
-            "POST /api/auth/service-keys",
-            "DELETE /api/auth/service-keys/key_1"
-        ]
-    );
+    assert_eq!(lines, ["POST /api/auth/service-keys", "DELETE /api/auth/service-keys/key_1"]);
     assert!(!person.path("new.json").exists());
 }
 

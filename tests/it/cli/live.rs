@@ -8,12 +8,7 @@ use serde_json::{Value, json};
 fn done(dev: &Dev, line: &str) -> Result<Ran> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let ran = dev.occ(&words)?;
-    ensure!(
-        ran.code == 0,
-        "occ {line} ended with {}: {}",
-        ran.code,
-        ran.stderr
-    );
+    ensure!(ran.code == 0, "occ {line} ended with {}: {}", ran.code, ran.stderr);
     Ok(ran)
 }
 
@@ -27,10 +22,7 @@ fn created(dev: &Dev, line: &str, document: &Value) -> Result<String> {
 /// A list and a get of one kind: the same resource in each form, and names that can be fed back.
 fn every_form(dev: &Dev, list: &str, get: &str, id: &str) -> Result<()> {
     let names = done(dev, &format!("{list} -o name"))?.stdout;
-    ensure!(
-        names.lines().any(|name| name == id),
-        "{list}: {id} is not in {names}"
-    );
+    ensure!(names.lines().any(|name| name == id), "{list}: {id} is not in {names}");
     for name in names.lines() {
         done(dev, &format!("{get} {name} -o name"))?;
     }
@@ -54,64 +46,34 @@ fn cli_live_every_command_in_every_form() -> Result<()> {
     dev.up(&["--no-demo"])?;
     let installation = done(&dev, "installation get -o name")?.stdout;
     ensure!(installation.starts_with("ins_"), "{installation}");
-    let namespace = done(&dev, "namespace create acme --wait -o name")?
-        .stdout
-        .trim()
-        .to_owned();
+    let namespace = done(&dev, "namespace create acme --wait -o name")?.stdout.trim().to_owned();
     every_form(&dev, "namespace list", "namespace get", &namespace)?;
     done(&dev, &format!("context set dev -n {namespace}"))?;
 
     let value = dev.file("value", "canary\n")?;
-    let secret = done(
-        &dev,
-        &format!("secret create --name openai --value-file {value} -o name"),
-    )?
-    .stdout
-    .trim()
-    .to_owned();
+    let secret = done(&dev, &format!("secret create --name openai --value-file {value} -o name"))?
+        .stdout
+        .trim()
+        .to_owned();
     every_form(&dev, "secret list", "secret get", &secret)?;
     done(&dev, &format!("secret update openai --value-file {value}"))?;
 
     let values = json!({"agents": {"defaults": {"skipBootstrap": true}}});
-    let configuration = created(
-        &dev,
-        "configuration create",
-        &json!({"kind": "agent", "values": values}),
-    )?;
+    let configuration = created(&dev, "configuration create", &json!({"kind": "agent", "values": values}))?;
     every_form(&dev, "configuration list", "configuration get", &configuration)?;
-    let agent = created(
-        &dev,
-        "agent create",
-        &json!({"name": "concierge", "configurationId": configuration}),
-    )?;
+    let agent =
+        created(&dev, "agent create", &json!({"name": "concierge", "configurationId": configuration}))?;
     every_form(&dev, "agent list", "agent get", &agent)?;
     conditions(&dev, &configuration)?;
 
     let permissions = json!([{"action": "operate", "resourceKind": "secret"}]);
-    let role = created(
-        &dev,
-        "iam role create",
-        &json!({"name": "Secret user", "permissions": permissions}),
-    )?;
+    let role = created(&dev, "iam role create", &json!({"name": "Secret user", "permissions": permissions}))?;
     every_form(&dev, "iam role list", "iam role get", &role)?;
-    let principal = done(&dev, "iam service-principal create -o name")?
-        .stdout
-        .trim()
-        .to_owned();
-    every_form(
-        &dev,
-        "iam service-principal list",
-        "iam service-principal get",
-        &principal,
-    )?;
+    let principal = done(&dev, "iam service-principal create -o name")?.stdout.trim().to_owned();
+    every_form(&dev, "iam service-principal list", "iam service-principal get", &principal)?;
     let binding = json!({"subjectKind": "identity", "subjectId": principal, "roleId": role, "resourceKind": "secret", "resourceId": secret});
     let binding = created(&dev, "iam access-binding create", &binding)?;
-    every_form(
-        &dev,
-        "iam access-binding list",
-        "iam access-binding get",
-        &binding,
-    )?;
+    every_form(&dev, "iam access-binding list", "iam access-binding get", &binding)?;
     questions(&dev, &principal, &secret)?;
     administration(&dev)?;
     key_of_its_own(&dev, &namespace, &principal)?;
@@ -133,49 +95,22 @@ fn cli_live_every_command_in_every_form() -> Result<()> {
 /// A stale tag is 412, a fresh one is not.
 fn conditions(dev: &Dev, configuration: &str) -> Result<()> {
     let file = dev.file("c.yaml", "values: {agents: {defaults: {skipBootstrap: false}}}\n")?;
-    done(
-        dev,
-        &format!("configuration update {configuration} -f {file} --if-match v1"),
-    )?;
-    let stale = dev.occ(&[
-        "configuration",
-        "update",
-        configuration,
-        "-f",
-        &file,
-        "--if-match",
-        "v1",
-    ])?;
-    ensure!(
-        stale.code == 5 && stale.stderr.contains("412 PRECONDITION_FAILED"),
-        "{}",
-        stale.stderr
-    );
+    done(dev, &format!("configuration update {configuration} -f {file} --if-match v1"))?;
+    let stale = dev.occ(&["configuration", "update", configuration, "-f", &file, "--if-match", "v1"])?;
+    ensure!(stale.code == 5 && stale.stderr.contains("412 PRECONDITION_FAILED"), "{}", stale.stderr);
     Ok(())
 }
 
 fn questions(dev: &Dev, principal: &str, secret: &str) -> Result<()> {
-    done(
-        dev,
-        &format!("auth can-i operate secret {secret} --as {principal}"),
-    )?;
+    done(dev, &format!("auth can-i operate secret {secret} --as {principal}"))?;
     let denied = dev.occ(&["auth", "can-i", "read", "secret", secret, "--as", principal])?;
     ensure!(denied.code == 3, "{}", denied.stderr);
-    let explained = done(
-        dev,
-        &format!("auth explain operate secret {secret} --as {principal} -o json"),
-    )?;
+    let explained = done(dev, &format!("auth explain operate secret {secret} --as {principal} -o json"))?;
     let explained: Value = serde_json::from_str(&explained.stdout)?;
-    ensure!(
-        explained.pointer("/evidence/bindingIds/0").is_some(),
-        "{explained}"
-    );
+    ensure!(explained.pointer("/evidence/bindingIds/0").is_some(), "{explained}");
     ensure!(done(dev, "auth can-i --list")?.stdout.lines().count() > 30);
     let status = done(dev, "auth status -o json")?.stdout;
-    ensure!(
-        status.contains("\"keyPrefix\": \"occ_") && !status.contains("\"key\""),
-        "{status}"
-    );
+    ensure!(status.contains("\"keyPrefix\": \"occ_") && !status.contains("\"key\""), "{status}");
     Ok(())
 }
 
@@ -193,10 +128,7 @@ fn administration(dev: &Dev) -> Result<()> {
         done(dev, &format!("work get {key}"))?;
     }
     let doctor = done(dev, "doctor -o json")?.stdout;
-    ensure!(
-        doctor.contains("\"result\": \"ok\"") && !doctor.contains("\"fail\""),
-        "{doctor}"
-    );
+    ensure!(doctor.contains("\"result\": \"ok\"") && !doctor.contains("\"fail\""), "{doctor}");
     ensure!(done(dev, "version --server")?.stdout.contains("server 0.1."));
     Ok(())
 }
@@ -211,17 +143,9 @@ fn key_of_its_own(dev: &Dev, namespace: &str, principal: &str) -> Result<()> {
     let listed = done(dev, "service-key list -o json")?.stdout;
     ensure!(listed.contains(&id), "{listed}");
     let confined = dev.occ(&["namespace", "list", "--service-key-file", &out])?;
-    ensure!(
-        confined.code == 3 && confined.stderr.contains("403 FORBIDDEN"),
-        "{}",
-        confined.stderr
-    );
+    ensure!(confined.code == 3 && confined.stderr.contains("403 FORBIDDEN"), "{}", confined.stderr);
     done(dev, &format!("service-key revoke {id}"))?;
     let revoked = dev.occ(&["agent", "list", "--service-key-file", &out])?;
-    ensure!(
-        revoked.code == 3 && revoked.stderr.contains("401 UNAUTHENTICATED"),
-        "{}",
-        revoked.stderr
-    );
+    ensure!(revoked.code == 3 && revoked.stderr.contains("401 UNAUTHENTICATED"), "{}", revoked.stderr);
     Ok(())
 }

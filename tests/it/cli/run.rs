@@ -34,11 +34,7 @@ impl Ran {
 
     /// Fails the test unless the exit code is this one.
     pub(super) fn exits(self, code: i32) -> Self {
-        assert_eq!(
-            self.code, code,
-            "stdout: {}\nstderr: {}",
-            self.stdout, self.stderr
-        );
+        assert_eq!(self.code, code, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
         self
     }
 
@@ -51,9 +47,7 @@ impl Ran {
 impl Person {
     /// With a key file and nothing else.
     pub(super) fn new() -> Self {
-        let person = Self {
-            home: tempfile::tempdir().unwrap(),
-        };
+        let person = Self { home: tempfile::tempdir().unwrap() };
         person.write("key.json", &json!({"data": {"key": KEY}, "meta": {}}).to_string());
         person
     }
@@ -76,10 +70,7 @@ impl Person {
     /// `occ` started by a shell that first runs `before`.
     pub(super) fn command_after(&self, before: &str, line: &str) -> Command {
         let mut shell = Command::new("sh");
-        shell
-            .arg("-c")
-            .arg(format!("{before}; exec \"$0\" \"$@\""))
-            .arg(program());
+        shell.arg("-c").arg(format!("{before}; exec \"$0\" \"$@\"")).arg(program());
         self.prepared(shell, line)
     }
 
@@ -101,25 +92,15 @@ impl Person {
 
     /// Runs a line with URL and key file.
     pub(super) fn at(&self, url: &str, line: &str) -> Ran {
-        self.bare(&format!(
-            "{line} --url {url} --service-key-file {}",
-            self.path("key.json").display()
-        ))
+        self.bare(&format!("{line} --url {url} --service-key-file {}", self.path("key.json").display()))
     }
 
     /// Runs a line with text on standard input.
     pub(super) fn fed(&self, url: &str, line: &str, input: &str) -> Ran {
-        let line = format!(
-            "{line} --url {url} --service-key-file {}",
-            self.path("key.json").display()
-        );
+        let line = format!("{line} --url {url} --service-key-file {}", self.path("key.json").display());
         let mut command = self.command(&line);
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         Ran::of(&child.wait_with_output().unwrap())
     }
@@ -127,10 +108,6 @@ impl Person {
 
 fn program() -> PathBuf {
     let program = environment::binaries().unwrap().join("occ");
-    assert!(
-        Path::new(&program).is_file(),
-        "{} is not built",
-        program.display()
-    );
+    assert!(Path::new(&program).is_file(), "{} is not built", program.display());
     program
 }

@@ -43,21 +43,10 @@ fn cli_wait_ends_when_the_deployment_succeeded() {
     let ran = Person::new().at(&fake.url, &deploy("--wait")).exits(0);
     assert!(ran.stdout.contains(REVISION), "{}", ran.stdout);
     // Progress is told when it changes, not at each read.
-    assert_eq!(
-        ran.stderr.matches("REVISION_INCOMPLETE").count(),
-        1,
-        "{}",
-        ran.stderr
-    );
+    assert_eq!(ran.stderr.matches("REVISION_INCOMPLETE").count(), 1, "{}", ran.stderr);
     let asked = fake.asked();
     assert!(asked[0].header("idempotency-key").is_some());
-    assert!(
-        asked[1]
-            .target
-            .ends_with(&format!("/deployments/{REVISION}?wait=30")),
-        "{}",
-        asked[1].target
-    );
+    assert!(asked[1].target.ends_with(&format!("/deployments/{REVISION}?wait=30")), "{}", asked[1].target);
 }
 
 #[test]
@@ -67,18 +56,12 @@ fn cli_wait_names_the_failure_and_who_serves() {
     let fake = deploying(move |_, _| Reply::data(200, &deployment("failed", &error)));
     let ran = Person::new().at(&fake.url, &deploy("--wait")).exits(1);
     assert!(
-        ran.stderr
-            .contains("error: ACTIVATION_ROLLED_BACK: The predecessor serves again."),
+        ran.stderr.contains("error: ACTIVATION_ROLLED_BACK: The predecessor serves again."),
         "{}",
         ran.stderr
     );
     assert!(ran.stderr.contains("RUNTIME_STARTUP_FAILED"), "{}", ran.stderr);
-    assert!(
-        ran.stderr
-            .contains(&format!("revision {OLDER} is the active one")),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(&format!("revision {OLDER} is the active one")), "{}", ran.stderr);
     let ran = Person::new().at(&fake.url, &deploy("--wait -o json")).exits(1);
     let printed: Value = serde_json::from_str(ran.stderr.trim()).unwrap();
     assert_eq!(printed["error"]["code"], "ACTIVATION_ROLLED_BACK");
@@ -89,8 +72,7 @@ fn cli_wait_has_a_deadline_and_says_how_to_go_on() {
     let fake = deploying(|_, _| Reply::data(200, &deployment("queued", &Value::Null)));
     let ran = Person::new().at(&fake.url, &deploy("--wait=2s")).exits(6);
     assert!(
-        ran.stderr
-            .contains(&format!("occ agent deployment-status {AGENT} {REVISION} --wait")),
+        ran.stderr.contains(&format!("occ agent deployment-status {AGENT} {REVISION} --wait")),
         "{}",
         ran.stderr
     );
@@ -119,13 +101,7 @@ fn cli_wait_without_the_parameter_reads_by_itself() {
         }
     });
     Person::new().at(&fake.url, &deploy("--wait")).exits(0);
-    assert_eq!(
-        fake.asked()
-            .iter()
-            .filter(|asked| asked.target.contains("wait="))
-            .count(),
-        1
-    );
+    assert_eq!(fake.asked().iter().filter(|asked| asked.target.contains("wait=")).count(), 1);
 }
 
 #[test]
@@ -137,48 +113,28 @@ fn cli_wait_for_stop_and_deletion_reads_the_agent() {
         ),
         _ => Reply::data(202, &json!({"id": AGENT, "desiredRuntimeState": "stopped"})),
     });
-    let ran = Person::new()
-        .at(
-            &fake.url,
-            &format!("agent stop {AGENT} -n {NAMESPACE} --wait -o json"),
-        )
-        .exits(0);
+    let ran =
+        Person::new().at(&fake.url, &format!("agent stop {AGENT} -n {NAMESPACE} --wait -o json")).exits(0);
     assert_eq!(ran.json(), json!({"id": AGENT, "desiredRuntimeState": "stopped"}));
-    assert!(
-        ran.stderr.contains(&format!("occ agent deploy {AGENT}")),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(&format!("occ agent deploy {AGENT}")), "{}", ran.stderr);
     assert_eq!(fake.asked().len(), 3);
 
     let fake = Fake::start(|_, number| match number {
         0 | 1 => Reply::data(202, &json!({"id": AGENT, "status": "deleting"})),
         _ => Reply::error(404, "NOT_FOUND", "Not found."),
     });
-    let ran = Person::new()
-        .at(&fake.url, &format!("agent delete {AGENT} -n {NAMESPACE} --wait"))
-        .exits(0);
+    let ran = Person::new().at(&fake.url, &format!("agent delete {AGENT} -n {NAMESPACE} --wait")).exits(0);
     assert_eq!(ran.stdout, format!("Deleted agent {AGENT}.\n"));
 }
 
 #[test]
 fn cli_wait_for_a_namespace_that_fails() {
     let fake = Fake::start(|asked, _| {
-        let status = if asked.method == "POST" {
-            "provisioning"
-        } else {
-            "failed"
-        };
+        let status = if asked.method == "POST" { "provisioning" } else { "failed" };
         Reply::data(201, &json!({"id": NAMESPACE, "name": "acme", "status": status}))
     });
-    let ran = Person::new()
-        .at(&fake.url, "namespace create acme --wait")
-        .exits(1);
-    assert!(
-        ran.stderr.contains(&format!("Namespace {NAMESPACE} is failed")),
-        "{}",
-        ran.stderr
-    );
+    let ran = Person::new().at(&fake.url, "namespace create acme --wait").exits(1);
+    assert!(ran.stderr.contains(&format!("Namespace {NAMESPACE} is failed")), "{}", ran.stderr);
 }
 
 #[test]
@@ -197,9 +153,5 @@ fn cli_wait_deployed_compares_the_pointer() {
     let line = format!("wait agent/{AGENT} --for deployed -n {NAMESPACE}");
     Person::new().at(&agent(REVISION).url, &line).exits(0);
     let ran = Person::new().at(&agent(OLDER).url, &line).exits(1);
-    assert!(
-        ran.stderr.contains(&format!("revision {OLDER} is active now")),
-        "{}",
-        ran.stderr
-    );
+    assert!(ran.stderr.contains(&format!("revision {OLDER} is active now")), "{}", ran.stderr);
 }

@@ -34,9 +34,7 @@ async fn every_limit_is_named_with_both_numbers() {
     ];
     for (fault, wanted, bound) in cases {
         let error = compute.ensure_tenant(&cx(), &tenant(fault)).await.unwrap_err();
-        let DriverError::LimitExceeded { limit, used, max } = error else {
-            panic!("{fault}: {error}")
-        };
+        let DriverError::LimitExceeded { limit, used, max } = error else { panic!("{fault}: {error}") };
         assert_eq!((limit, max), (wanted, bound), "{fault}");
         assert!(used > max, "{fault}: {used} of {max}");
         let next = compute.ensure_tenant(&cx(), &tenant("none")).await;
@@ -54,10 +52,7 @@ async fn traps_deadlines_and_junk_are_told_apart() {
         assert_eq!(error.code(), "DRIVER_TRAPPED");
     }
     let late = compute.ensure_tenant(&cx(), &tenant("late")).await.unwrap_err();
-    assert!(
-        matches!(late, DriverError::Deadline { max_ms: 1_000, .. }),
-        "{late}"
-    );
+    assert!(matches!(late, DriverError::Deadline { max_ms: 1_000, .. }), "{late}");
     compute.ensure_tenant(&cx(), &tenant("none")).await.unwrap();
     for fault in ["invalid-json", "long-code", "bad-code", "no-reason"] {
         let error = compute.ensure_tenant(&cx(), &tenant(fault)).await.unwrap_err();
@@ -65,10 +60,7 @@ async fn traps_deadlines_and_junk_are_told_apart() {
         assert_eq!(error.code(), "INVALID_DRIVER_OBSERVATION");
     }
     compute.ensure_tenant(&cx(), &tenant("none")).await.unwrap();
-    let error = compute
-        .ensure_tenant(&cx(), &tenant("big-data"))
-        .await
-        .unwrap_err();
+    let error = compute.ensure_tenant(&cx(), &tenant("big-data")).await.unwrap_err();
     assert!(matches!(error, DriverError::Contract(_)), "{error}");
 }
 
@@ -79,9 +71,7 @@ async fn a_plugins_own_verdict_is_no_fault() {
     for _ in 0..3 {
         for fault in ["outage", "retry", "permanent"] {
             let error = compute.ensure_tenant(&cx(), &tenant(fault)).await.unwrap_err();
-            let DriverError::Failure(failure) = &error else {
-                panic!("{fault}: {error}")
-            };
+            let DriverError::Failure(failure) = &error else { panic!("{fault}: {error}") };
             match (fault, failure) {
                 ("outage", Failure::Outage(outage)) => assert_eq!(outage.dependency, "faulty"),
                 ("retry", Failure::Retry(reason)) | ("permanent", Failure::Permanent(reason)) => {
@@ -130,11 +120,7 @@ async fn five_faults_in_a_row_open_the_breaker_and_time_closes_it() {
         "{refused}"
     );
     let info = compute.plugin().info();
-    assert!(
-        matches!(info.breaker, BreakerState::Open(_)),
-        "{:?}",
-        info.breaker
-    );
+    assert!(matches!(info.breaker, BreakerState::Open(_)), "{:?}", info.breaker);
     assert_eq!(info.last_error.as_deref(), Some("DRIVER_TRAPPED"));
     let ask = || async {
         let answer = compute.ensure_tenant(&cx(), &tenant("none")).await;
@@ -150,14 +136,9 @@ async fn an_impatient_caller_is_no_fault_of_the_plugin() {
     let services = services();
     let compute = faulty(&services).await;
     for _ in 0..6 {
-        let cx = CallContext {
-            deadline: Instant::now() + Duration::from_millis(20),
-            ..cx()
-        };
+        let cx = CallContext { deadline: Instant::now() + Duration::from_millis(20), ..cx() };
         let error = compute.ensure_tenant(&cx, &tenant("late")).await.unwrap_err();
-        let DriverError::Deadline { after_ms, max_ms } = error else {
-            panic!("{error}")
-        };
+        let DriverError::Deadline { after_ms, max_ms } = error else { panic!("{error}") };
         assert!(after_ms <= 20 && max_ms == 1_000, "{after_ms} of {max_ms}");
     }
     assert_eq!(compute.plugin().info().breaker, BreakerState::Closed);
@@ -169,10 +150,7 @@ async fn an_id_that_nobody_asked_about_is_refused() {
     let compute = faulty(&services).await;
     let revision = revision("foreign-id");
     let error = compute.observe(&cx(), &revision).await.unwrap_err();
-    assert!(
-        matches!(&error, DriverError::Contract(rule) if !rule.contains("somebody")),
-        "{error}"
-    );
+    assert!(matches!(&error, DriverError::Contract(rule) if !rule.contains("somebody")), "{error}");
     let error = compute.runtime(&cx(), &revision).await.unwrap_err();
     assert!(matches!(error, DriverError::Contract(_)), "{error}");
 }
@@ -193,16 +171,7 @@ async fn a_spinning_component_does_not_hold_its_callers_thread() {
         (ended, fired.load(Ordering::Relaxed))
     };
     let ((), (ended, fired_before)) = tokio::join!(timer, spin);
-    assert!(
-        matches!(
-            ended,
-            Err(DriverError::LimitExceeded {
-                limit: Limit::CpuMs,
-                ..
-            })
-        ),
-        "{ended:?}"
-    );
+    assert!(matches!(ended, Err(DriverError::LimitExceeded { limit: Limit::CpuMs, .. })), "{ended:?}");
     assert!(fired_before, "the timer had to wait for the component");
 }
 
@@ -215,42 +184,25 @@ async fn calls_wait_for_a_slot() {
     let calls = (0..24).map(|_| compute.ensure_tenant(&cx, &tenant));
     for answer in futures_util::future::join_all(calls).await {
         // Under load a call may be cut at a bound; what must not happen is that it finds no slot.
-        assert!(
-            !matches!(answer, Err(DriverError::Unavailable { .. })),
-            "{answer:?}"
-        );
+        assert!(!matches!(answer, Err(DriverError::Unavailable { .. })), "{answer:?}");
     }
 }
 
 #[tokio::test]
 async fn the_harness_plans_and_refuses() {
     let services = services();
-    let plugin = load(
-        &services,
-        "harness-openclaw",
-        &selection(Kind::Harness, json!({})),
-    )
-    .await;
+    let plugin = load(&services, "harness-openclaw", &selection(Kind::Harness, json!({}))).await;
     let harness = Harness::new(plugin.unwrap()).unwrap();
     let request = |configuration| HarnessRequest {
         configuration,
         mode: ExecutionMode::Embedded,
         auth: None,
         secret_bindings: Vec::new(),
-        platform: PlatformFacts {
-            bind: Bind::Loopback,
-            gateway_port: 18_789,
-            trusted_proxies: Vec::new(),
-        },
+        platform: PlatformFacts { bind: Bind::Loopback, gateway_port: 18_789, trusted_proxies: Vec::new() },
     };
     let refused = harness.resolve(&request(json!([]))).await.unwrap();
-    let Err(Refusal::Invalid(problems)) = refused else {
-        panic!("{refused:?}")
-    };
-    assert_eq!(
-        problems.first().map(|problem| problem.path.as_str()),
-        Some("/configuration")
-    );
+    let Err(Refusal::Invalid(problems)) = refused else { panic!("{refused:?}") };
+    assert_eq!(problems.first().map(|problem| problem.path.as_str()), Some("/configuration"));
     let good = json!({
         "agents": {"defaults": {"model": "openai/m", "models": {"openai/m": {"agentRuntime": {"id": "openclaw"}}}}},
         "models": {"providers": {"openai": {
@@ -270,20 +222,14 @@ fn revision(fault: &str) -> Revision {
         version: "1.0.0".to_owned(),
         mode: ExecutionMode::Embedded,
     };
-    let env = EnvVar {
-        name: "OCC_FAULT".to_owned(),
-        value: EnvValue::Literal(fault.to_owned()),
-    };
+    let env = EnvVar { name: "OCC_FAULT".to_owned(), value: EnvValue::Literal(fault.to_owned()) };
     let container = Container {
         role: Role::Gateway,
         image_slot: "gateway".to_owned(),
         command: Vec::new(),
         args: Vec::new(),
         env: vec![env],
-        ports: vec![Port {
-            name: "gateway".to_owned(),
-            number: 18_789,
-        }],
+        ports: vec![Port { name: "gateway".to_owned(), number: 18_789 }],
         readiness: HttpProbe {
             path: "/readyz".to_owned(),
             port: "gateway".to_owned(),
@@ -312,11 +258,7 @@ fn revision(fault: &str) -> Revision {
             generation: 1,
         },
         harness: harness.clone(),
-        plan: Plan {
-            harness,
-            containers: vec![container],
-            warnings: Vec::new(),
-        },
+        plan: Plan { harness, containers: vec![container], warnings: Vec::new() },
         secrets: Vec::new(),
     }
 }

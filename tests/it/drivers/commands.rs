@@ -31,14 +31,8 @@ async fn the_api_shows_what_is_loaded() {
     assert_eq!(plugin["state"], "loaded");
     assert_eq!(plugin["breaker"], "closed");
     assert_eq!(plugin["capabilities"]["requested"], json!(["process"]));
-    assert_eq!(
-        plugin["capabilities"]["granted"],
-        json!(["log", "settings", "process"])
-    );
-    assert!(
-        plugin["calls"]["count"].as_u64().is_some_and(|calls| calls > 0),
-        "{plugin}"
-    );
+    assert_eq!(plugin["capabilities"]["granted"], json!(["log", "settings", "process"]));
+    assert!(plugin["calls"]["count"].as_u64().is_some_and(|calls| calls > 0), "{plugin}");
     let first = host.get("/plugins?limit=1").await.unwrap();
     assert_eq!(first.data().as_array().map(Vec::len), Some(1), "{}", first.body);
     assert_eq!(host.get("/plugins/none").await.unwrap().status, 404);
@@ -62,11 +56,7 @@ fn inspect_tells_what_a_file_is_and_why_it_is_refused() {
         let output = plugin(&["inspect", path.to_str().unwrap()]);
         let printed = text(&output.stdout);
         assert!(output.status.success(), "{printed}{}", text(&output.stderr));
-        for line in [
-            "world         compute-driver",
-            "contract      occ:plugin@0.1.0",
-            "accepted      yes",
-        ] {
+        for line in ["world         compute-driver", "contract      occ:plugin@0.1.0", "accepted      yes"] {
             assert!(printed.contains(line), "{line} is not in:\n{printed}");
         }
     }
@@ -75,11 +65,7 @@ fn inspect_tells_what_a_file_is_and_why_it_is_refused() {
     std::fs::write(&cut, &component("null")[..1_000]).unwrap();
     let output = plugin(&["inspect", cut.to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output.stdout).contains("accepted      no: "),
-        "{}",
-        text(&output.stdout)
-    );
+    assert!(text(&output.stdout).contains("accepted      no: "), "{}", text(&output.stdout));
     let absent = plugin(&["inspect", "/nowhere.wasm"]);
     assert_eq!(absent.status.code(), Some(2));
 }
@@ -90,39 +76,15 @@ fn test_exits_by_what_it_found_and_writes_junit() {
     let junit = folder.path().join("report.xml");
     let run = |file: &str| {
         let path = bundled().join(file);
-        plugin(&[
-            "test",
-            path.to_str().unwrap(),
-            "--kind",
-            "compute",
-            "--junit",
-            junit.to_str().unwrap(),
-        ])
+        plugin(&["test", path.to_str().unwrap(), "--kind", "compute", "--junit", junit.to_str().unwrap()])
     };
     for file in ["compute_local.wasm", "null.wasm"] {
         let output = run(file);
-        assert!(
-            output.status.success(),
-            "{}{}",
-            text(&output.stdout),
-            text(&output.stderr)
-        );
-        assert!(
-            std::fs::read_to_string(&junit)
-                .unwrap()
-                .contains("failures=\"0\"")
-        );
+        assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        assert!(std::fs::read_to_string(&junit).unwrap().contains("failures=\"0\""));
     }
     let output = run("faulty.wasm");
     assert_eq!(output.status.code(), Some(1));
-    assert!(
-        text(&output.stdout).contains("FAIL  stop-keeps-state"),
-        "{}",
-        text(&output.stdout)
-    );
-    assert!(
-        std::fs::read_to_string(&junit)
-            .unwrap()
-            .contains("<failure message=")
-    );
+    assert!(text(&output.stdout).contains("FAIL  stop-keeps-state"), "{}", text(&output.stdout));
+    assert!(std::fs::read_to_string(&junit).unwrap().contains("<failure message="));
 }

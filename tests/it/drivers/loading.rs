@@ -31,10 +31,7 @@ fn replaced(bytes: &[u8], from: &str, to: &str) -> Vec<u8> {
     assert_eq!(from.len(), to.len());
     let mut bytes = bytes.to_vec();
     let mut at = 0;
-    while let Some(found) = bytes[at..]
-        .windows(from.len())
-        .position(|window| window == from.as_bytes())
-    {
+    while let Some(found) = bytes[at..].windows(from.len()).position(|window| window == from.as_bytes()) {
         bytes[at + found..at + found + to.len()].copy_from_slice(to.as_bytes());
         at += found + to.len();
     }
@@ -49,20 +46,12 @@ async fn bad_components_are_refused_and_named_and_others_go_on() {
     let foreign = b"\0asm\x0d\0\x01\0".to_vec();
     let newer = replaced(&null, "@0.1.0", "@0.9.0");
     let cases: [(&str, Vec<u8>, &str); 6] = [
-        (
-            "truncated",
-            null[..null.len() / 2].to_vec(),
-            "is no WebAssembly component",
-        ),
+        ("truncated", null[..null.len() / 2].to_vec(), "is no WebAssembly component"),
         ("random", vec![0xA5; 4_096], "is no WebAssembly component"),
         ("empty", Vec::new(), "is no WebAssembly component"),
         ("module", module, "wasm32-wasip2"),
         ("foreign", foreign, "component of another world"),
-        (
-            "newer",
-            newer,
-            "was built for occ:plugin@0.9.0; this host offers 0.1",
-        ),
+        ("newer", newer, "was built for occ:plugin@0.9.0; this host offers 0.1"),
     ];
     for (id, bytes, _) in &cases {
         bundle(&parent.path().join(id), id, bytes);
@@ -74,10 +63,7 @@ async fn bad_components_are_refused_and_named_and_others_go_on() {
         let error = load_from(&services, &library, id, &selection).await.unwrap_err();
         assert!(matches!(error, LoadError::Inspect { .. }), "{id}: {error}");
         let text = error.to_string();
-        assert!(
-            text.contains(wanted) && text.contains(&format!("{id}/plugin.wasm")),
-            "{id}: {text}"
-        );
+        assert!(text.contains(wanted) && text.contains(&format!("{id}/plugin.wasm")), "{id}: {text}");
     }
     let good = load_from(&services, &library, "good", &selection).await.unwrap();
     assert_eq!(good.identity().id, "good");
@@ -90,9 +76,7 @@ async fn an_oversized_file_is_refused_unread() {
     let file = std::fs::File::create(parent.path().join("huge/plugin.wasm")).unwrap();
     file.set_len(33 * 1024 * 1024).unwrap();
     let selection = selection(Kind::Compute, json!({}));
-    let error = load_from(&services(), &library(parent.path()), "huge", &selection)
-        .await
-        .unwrap_err();
+    let error = load_from(&services(), &library(parent.path()), "huge", &selection).await.unwrap_err();
     assert!(
         matches!(&error, LoadError::Bundle(BundleError::Unreadable { at, why }) if at.ends_with("huge/plugin.wasm") && why.contains("too large")),
         "{error}"
@@ -105,9 +89,7 @@ async fn a_wrong_digest_is_refused_before_the_bytes_are_read() {
     bundle(&parent.path().join("null"), "null", &component("null"));
     std::fs::write(parent.path().join("null/plugin.wasm"), b"another").unwrap();
     let selection = selection(Kind::Compute, json!({}));
-    let error = load_from(&services(), &library(parent.path()), "null", &selection)
-        .await
-        .unwrap_err();
+    let error = load_from(&services(), &library(parent.path()), "null", &selection).await.unwrap_err();
     assert!(
         matches!(&error, LoadError::Bundle(BundleError::Digest { file, .. }) if file == "plugin.wasm"),
         "{error}"
@@ -119,29 +101,16 @@ async fn what_was_not_selected_is_refused() {
     let services = services();
     let null = selection(Kind::Harness, json!({}));
     let error = load(&services, "null", &null).await.unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "is a compute, the Installation selects a harness"
-    );
-    let pinned = Selection {
-        version: Some("7.0.0".to_owned()),
-        ..selection(Kind::Compute, json!({}))
-    };
+    assert_eq!(error.to_string(), "is a compute, the Installation selects a harness");
+    let pinned = Selection { version: Some("7.0.0".to_owned()), ..selection(Kind::Compute, json!({})) };
     let error = load(&services, "null", &pinned).await.unwrap_err();
     assert!(error.to_string().ends_with("selects version 7.0.0"), "{error}");
-    let error = load(
-        &services,
-        "null",
-        &selection(Kind::Compute, json!({"password": "hunter2"})),
-    )
-    .await
-    .unwrap_err();
+    let error =
+        load(&services, "null", &selection(Kind::Compute, json!({"password": "hunter2"}))).await.unwrap_err();
     assert!(matches!(error, LoadError::Settings(_)), "{error}");
     assert!(!error.to_string().contains("hunter2"), "{error}");
     let settings = json!({"commands": {"gateway": ["/bin/true"]}});
-    let error = load(&services, "compute-local", &selection(Kind::Compute, settings))
-        .await
-        .unwrap_err();
+    let error = load(&services, "compute-local", &selection(Kind::Compute, settings)).await.unwrap_err();
     assert!(
         matches!(&error, LoadError::Grants(problems) if problems == &[GrantProblem::Missing("process")]),
         "{error}"
@@ -160,12 +129,7 @@ async fn a_warm_cache_compiles_nothing_and_a_damaged_one_compiles_again() {
     };
     assert!(compiled().await);
     assert!(!compiled().await);
-    let file = std::fs::read_dir(&folder)
-        .unwrap()
-        .next()
-        .unwrap()
-        .unwrap()
-        .path();
+    let file = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().path();
     std::fs::write(&file, b"damaged").unwrap();
     assert!(compiled().await);
     assert!(!compiled().await);
@@ -180,18 +144,13 @@ async fn a_version_this_host_does_not_speak_is_explained() {
     let bytes = replaced(&component("null"), "@0.1.0", "@0.9.0");
     let header = occ_driver::inspect::Header::read(&bytes).unwrap();
     let error = header.accept(Kind::Compute, &bytes).unwrap_err();
-    let InspectError::OtherVersion { built, offered, .. } = &error else {
-        panic!("{error}")
-    };
+    let InspectError::OtherVersion { built, offered, .. } = &error else { panic!("{error}") };
     assert_eq!((built.as_str(), offered.as_str()), ("0.9.0", "0.1"));
     let harness = component("harness-openclaw");
     let header = occ_driver::inspect::Header::read(&harness).unwrap();
     let error = header.accept(Kind::Compute, &harness).unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.contains("is no compute-driver") && text.contains("compute.platform"),
-        "{text}"
-    );
+    assert!(text.contains("is no compute-driver") && text.contains("compute.platform"), "{text}");
 }
 
 #[tokio::test]
@@ -208,12 +167,7 @@ async fn the_suite_passes_right_drivers_and_names_what_a_wrong_one_breaks() {
     let faulty = bundled().join("faulty.wasm");
     let report = Box::pin(conformance::run(&services, &faulty, Kind::Compute, None)).await;
     let failed: Vec<&str> = report.failed().map(|check| check.name).collect();
-    for name in [
-        "plan-is-checked",
-        "deploy-converges",
-        "stop-keeps-state",
-        "destroy-removes-state",
-    ] {
+    for name in ["plan-is-checked", "deploy-converges", "stop-keeps-state", "destroy-removes-state"] {
         assert!(failed.contains(&name), "{}", report.table());
     }
     let passed = report.checks.len() - failed.len();

@@ -1,9 +1,6 @@
 //! The `process` capability with real processes.
 
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a host of a test is a task of that test"
-)]
+#![expect(clippy::disallowed_methods, reason = "a host of a test is a task of that test")]
 
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, TcpListener};
@@ -48,22 +45,13 @@ impl Rig {
     async fn on(root: Arc<tempfile::TempDir>, authority: Arc<FakeAuthority>) -> Self {
         let folder = root.path().join("processes");
         let config = config(&folder, ProcessMode::Supervise);
-        let host = ProcessHost::open(config, Arc::clone(&authority) as _)
-            .await
-            .unwrap();
+        let host = ProcessHost::open(config, Arc::clone(&authority) as _).await.unwrap();
         let shutdown = CancellationToken::new();
         let running = {
             let (host, shutdown) = (host.clone(), shutdown.clone());
             tokio::task::spawn(async move { host.run(shutdown).await })
         };
-        Self {
-            folder,
-            authority,
-            host,
-            shutdown,
-            running: Some(running),
-            root,
-        }
+        Self { folder, authority, host, shutdown, running: Some(running), root }
     }
 
     /// This host ends, the next opens the same folder; `between` is told the folder.
@@ -97,11 +85,7 @@ impl Rig {
     async fn until(&self, id: &str, what: &str, wanted: impl Fn(&ProcessStatus) -> bool) -> ProcessStatus {
         eventually(what, || async {
             let status = self.status(id).await;
-            if wanted(&status) {
-                Ok(status)
-            } else {
-                Err(format!("{status:?}"))
-            }
+            if wanted(&status) { Ok(status) } else { Err(format!("{status:?}")) }
         })
         .await
     }
@@ -127,8 +111,7 @@ impl Rig {
 
     async fn stop_and_remove(&self, id: &str) {
         self.host.stop(&call(TENANT, 1), id).await.unwrap();
-        self.until(id, "stopped", |status| !status.running && !status.stopping)
-            .await;
+        self.until(id, "stopped", |status| !status.running && !status.stopping).await;
         self.host.remove_state(&call(TENANT, 1), id).await.unwrap();
     }
 }
@@ -175,8 +158,7 @@ fn change_record(folder: &Path, id: &str, change: impl FnOnce(&mut serde_json::V
 /// Lives and is no zombie.
 fn is_alive(pid: i32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ")
-        .is_some_and(|(_, rest)| !rest.starts_with('Z'))
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
 fn double(id: &str, variables: &[(&str, &str)]) -> ProcessSpec {
@@ -189,17 +171,12 @@ fn port(status: &ProcessStatus) -> u16 {
 
 /// The body of a GET on the double, or nothing when it hangs up.
 async fn get(port: u16, path: &str) -> String {
-    let mut stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port))
-        .await
-        .unwrap();
+    let mut stream = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut answer = String::new();
     drop(stream.read_to_string(&mut answer).await);
-    answer
-        .split_once("\r\n\r\n")
-        .map(|(_, body)| body.to_owned())
-        .unwrap_or_default()
+    answer.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
 }
 
 fn refused(refusal: ProcessRefusal) -> ProcessError {
@@ -215,10 +192,7 @@ async fn a_process_becomes_ready_soon_after_it_answers() {
     assert!(begun.elapsed() >= Duration::from_millis(400));
     assert_eq!((status.restarts, status.held, status.last_exit), (0, false, None));
     let change = changes.recv().await.unwrap();
-    assert_eq!(
-        (change.kind, change.id.as_str(), change.tenant.as_str()),
-        (ChangeKind::Ready, "one", TENANT)
-    );
+    assert_eq!((change.kind, change.id.as_str(), change.tenant.as_str()), (ChangeKind::Ready, "one", TENANT));
     rig.stop_and_remove("one").await;
 }
 
@@ -231,10 +205,7 @@ async fn a_second_start_of_the_same_spec_is_the_same_process() {
     assert_eq!((&second.start_id, second.restarts), (&first.start_id, 0));
     let other = double("one", &[("MORE", "1")]);
     assert_eq!(rig.start(&other).await.unwrap_err(), ProcessError::InUse);
-    assert_eq!(
-        rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap_err(),
-        ProcessError::InUse
-    );
+    assert_eq!(rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap_err(), ProcessError::InUse);
     rig.stop_and_remove("one").await;
 }
 
@@ -244,15 +215,8 @@ async fn the_environment_is_the_spec_and_nothing_else() {
     rig.authority.set_secret("sec_1", "model-key");
     rig.authority.set_secret("gateway-password", "pass-word");
     let mut spec = double("one", &[("PLAIN", "text")]);
-    spec.files.push(File {
-        path: "/etc/app/app.json".to_owned(),
-        contents: "{\"a\":1}".to_owned(),
-    });
-    spec.scratch.push(ScratchMount {
-        name: "tmp".to_owned(),
-        path: "/tmp".to_owned(),
-        size_mib: 1,
-    });
+    spec.files.push(File { path: "/etc/app/app.json".to_owned(), contents: "{\"a\":1}".to_owned() });
+    spec.scratch.push(ScratchMount { name: "tmp".to_owned(), path: "/tmp".to_owned(), size_mib: 1 });
     let values = [
         ("FILE", EnvValue::FilePath("/etc/app/app.json".to_owned())),
         ("STATE", EnvValue::StatePath("home".to_owned())),
@@ -260,40 +224,20 @@ async fn the_environment_is_the_spec_and_nothing_else() {
         ("KEY", EnvValue::Secret("sec_1".to_owned())),
         ("PASSWORD", EnvValue::Generated("gateway-password".to_owned())),
     ];
-    spec.env.extend(values.into_iter().map(|(name, value)| EnvVar {
-        name: name.to_owned(),
-        value,
-    }));
+    spec.env.extend(values.into_iter().map(|(name, value)| EnvVar { name: name.to_owned(), value }));
     let status = rig.ready(&spec).await;
     let port = port(&status);
     assert_eq!(get(port, "/env/PLAIN").await, "text");
     assert_eq!(get(port, "/env/KEY").await, "model-key");
     assert_eq!(get(port, "/env/PASSWORD").await, "pass-word");
     assert_eq!(get(port, "/file/FILE").await, "{\"a\":1}");
-    assert_eq!(
-        get(port, "/env/STATE").await,
-        rig.folder.join("one/state/home").display().to_string()
-    );
-    assert_eq!(
-        get(port, "/env/SCRATCH").await,
-        rig.folder.join("one/scratch/tmp").display().to_string()
-    );
+    assert_eq!(get(port, "/env/STATE").await, rig.folder.join("one/state/home").display().to_string());
+    assert_eq!(get(port, "/env/SCRATCH").await, rig.folder.join("one/scratch/tmp").display().to_string());
     let environ = std::fs::read_to_string(format!("/proc/{}/environ", rig.pid("one"))).unwrap();
-    let names: BTreeSet<&str> = environ
-        .split_terminator('\0')
-        .filter_map(|it| it.split('=').next())
-        .collect();
-    let wanted = [
-        "FILE",
-        "KEY",
-        "OCC_PROCESS_LAUNCH",
-        "PASSWORD",
-        "PATH",
-        "PLAIN",
-        "PORT",
-        "SCRATCH",
-        "STATE",
-    ];
+    let names: BTreeSet<&str> =
+        environ.split_terminator('\0').filter_map(|it| it.split('=').next()).collect();
+    let wanted =
+        ["FILE", "KEY", "OCC_PROCESS_LAUNCH", "PASSWORD", "PATH", "PLAIN", "PORT", "SCRATCH", "STATE"];
     assert_eq!(names, BTreeSet::from(wanted));
     rig.stop_and_remove("one").await;
 }
@@ -303,28 +247,17 @@ async fn secret_values_are_in_no_file_and_are_asked_for_again() {
     let rig = Rig::new().await;
     rig.authority.set_secret("sec_1", "first-value");
     let mut spec = double("one", &[]);
-    spec.env.push(EnvVar {
-        name: "KEY".to_owned(),
-        value: EnvValue::Secret("sec_1".to_owned()),
-    });
+    spec.env.push(EnvVar { name: "KEY".to_owned(), value: EnvValue::Secret("sec_1".to_owned()) });
     let status = rig.ready(&spec).await;
     assert_eq!(get(port(&status), "/env/KEY").await, "first-value");
     rig.authority.set_secret("sec_1", "second-value");
     get(port(&status), "/exit/1").await;
-    let status = rig
-        .until("one", "restarted", |status| status.ready && status.restarts == 1)
-        .await;
+    let status = rig.until("one", "restarted", |status| status.ready && status.restarts == 1).await;
     assert_eq!(get(port(&status), "/env/KEY").await, "second-value");
-    assert_eq!(
-        rig.authority.asked(),
-        vec![SecretRef::Secret("sec_1".to_owned()); 2]
-    );
+    assert_eq!(rig.authority.asked(), vec![SecretRef::Secret("sec_1".to_owned()); 2]);
     for name in ["process.json", "output.log"] {
         let text = std::fs::read_to_string(rig.folder.join("one").join(name)).unwrap();
-        assert!(
-            !text.contains("first-value") && !text.contains("second-value"),
-            "{name}"
-        );
+        assert!(!text.contains("first-value") && !text.contains("second-value"), "{name}");
     }
     rig.stop_and_remove("one").await;
 }
@@ -333,10 +266,7 @@ async fn secret_values_are_in_no_file_and_are_asked_for_again() {
 async fn a_missing_secret_is_named_by_its_variable_and_starts_nothing() {
     let rig = Rig::new().await;
     let mut spec = double("one", &[]);
-    spec.env.push(EnvVar {
-        name: "KEY".to_owned(),
-        value: EnvValue::Secret("sec_gone".to_owned()),
-    });
+    spec.env.push(EnvVar { name: "KEY".to_owned(), value: EnvValue::Secret("sec_gone".to_owned()) });
     let error = rig.start(&spec).await.unwrap_err();
     assert_eq!(error, ProcessError::SecretUnavailable("KEY".to_owned()));
     assert!(!rig.status("one").await.running);
@@ -350,9 +280,7 @@ async fn a_killed_process_is_started_again_on_its_port() {
     let rig = Rig::new().await;
     let first = rig.ready(&double("one", &[])).await;
     kill(Pid::from_raw(rig.pid("one")), Signal::SIGKILL).unwrap();
-    let second = rig
-        .until("one", "restarted", |status| status.ready && status.restarts == 1)
-        .await;
+    let second = rig.until("one", "restarted", |status| status.ready && status.restarts == 1).await;
     assert_ne!(second.start_id, first.start_id);
     assert_eq!(port(&second), port(&first));
     let exit = second.last_exit.unwrap();
@@ -364,16 +292,10 @@ async fn a_killed_process_is_started_again_on_its_port() {
 async fn an_invalid_configuration_is_held_until_a_stop_or_another_spec() {
     let rig = Rig::new().await;
     let mut changes = rig.host.changes();
-    let spec = double(
-        "one",
-        &[("EXIT_AFTER_MS", "10"), ("EXIT_CODE", "78"), ("NEVER_READY", "1")],
-    );
+    let spec = double("one", &[("EXIT_AFTER_MS", "10"), ("EXIT_CODE", "78"), ("NEVER_READY", "1")]);
     rig.start(&spec).await.unwrap();
     let held = rig.until("one", "held", |status| status.held).await;
-    assert_eq!(
-        (held.running, held.restarts, held.exits_since_ready),
-        (false, 0, 1)
-    );
+    assert_eq!((held.running, held.restarts, held.exits_since_ready), (false, 0, 1));
     assert_eq!(held.last_exit.unwrap().code, Some(78));
     assert_eq!(changes.recv().await.unwrap().kind, ChangeKind::Held);
     let again = rig.start(&spec).await.unwrap();
@@ -386,20 +308,14 @@ async fn an_invalid_configuration_is_held_until_a_stop_or_another_spec() {
 #[tokio::test]
 async fn three_exits_without_a_ready_are_held() {
     let rig = Rig::new().await;
-    let spec = double(
-        "one",
-        &[("EXIT_AFTER_MS", "10"), ("EXIT_CODE", "3"), ("NEVER_READY", "1")],
-    );
+    let spec = double("one", &[("EXIT_AFTER_MS", "10"), ("EXIT_CODE", "3"), ("NEVER_READY", "1")]);
     rig.start(&spec).await.unwrap();
     let held = rig.until("one", "held", |status| status.held).await;
     assert_eq!((held.restarts, held.exits_since_ready), (2, 3));
     assert_eq!(held.last_exit.unwrap().code, Some(3));
     rig.host.stop(&call(TENANT, 1), "one").await.unwrap();
     let stopped = rig.status("one").await;
-    assert_eq!(
-        (stopped.held, stopped.stopped, stopped.exits_since_ready),
-        (false, true, 0)
-    );
+    assert_eq!((stopped.held, stopped.stopped, stopped.exits_since_ready), (false, true, 0));
     rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap();
 }
 
@@ -410,21 +326,12 @@ async fn a_process_that_never_answers_stays_unready() {
     let pid = rig.pid("one");
     eventually("it listens", || async {
         let status = rig.status("one").await;
-        let listens = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port(&status)))
-            .await
-            .is_ok();
-        if listens {
-            Ok(())
-        } else {
-            Err("refused".to_owned())
-        }
+        let listens = tokio::net::TcpStream::connect((Ipv4Addr::LOCALHOST, port(&status))).await.is_ok();
+        if listens { Ok(()) } else { Err("refused".to_owned()) }
     })
     .await;
     let status = rig.status("one").await;
-    assert_eq!(
-        (status.running, status.ready, status.ready_once, status.held),
-        (true, false, false, false)
-    );
+    assert_eq!((status.running, status.ready, status.ready_once, status.held), (true, false, false, false));
     assert!(is_alive(pid));
     rig.stop_and_remove("one").await;
     assert!(!is_alive(pid));
@@ -436,20 +343,13 @@ async fn a_stolen_port_is_drawn_again_and_a_fixed_one_is_refused() {
     let mut spec = double("one", &[]);
     let first = rig.ready(&spec).await;
     rig.host.stop(&call(TENANT, 1), "one").await.unwrap();
-    rig.until("one", "stopped", |status| !status.running && !status.stopping)
-        .await;
+    rig.until("one", "stopped", |status| !status.running && !status.stopping).await;
     let thief = TcpListener::bind((Ipv4Addr::LOCALHOST, port(&first))).unwrap();
     let second = rig.ready(&spec).await;
     assert_ne!(port(&second), port(&first));
     rig.stop_and_remove("one").await;
-    spec.ports = vec![Port {
-        name: "http".to_owned(),
-        number: port(&first),
-    }];
-    assert_eq!(
-        rig.start(&spec).await.unwrap_err(),
-        ProcessError::PortTaken(port(&first))
-    );
+    spec.ports = vec![Port { name: "http".to_owned(), number: port(&first) }];
+    assert_eq!(rig.start(&spec).await.unwrap_err(), ProcessError::PortTaken(port(&first)));
     drop(thief);
     let third = rig.ready(&spec).await;
     assert_eq!(port(&third), port(&first));
@@ -462,11 +362,7 @@ async fn a_flood_is_bounded_on_disk_and_in_what_is_read() {
     rig.ready(&double("one", &[("FLOOD_MIB", "80")])).await;
     let size = |name: &str| std::fs::metadata(rig.folder.join("one").join(name)).map_or(0, |meta| meta.len());
     eventually("cut", || async {
-        if size("output.log") < 64 << 20 {
-            Ok(())
-        } else {
-            Err(size("output.log").to_string())
-        }
+        if size("output.log") < 64 << 20 { Ok(()) } else { Err(size("output.log").to_string()) }
     })
     .await;
     assert!(size("output.previous.log") <= 16 << 20);
@@ -481,11 +377,7 @@ async fn a_flood_is_bounded_on_disk_and_in_what_is_read() {
 async fn a_stop_waits_for_the_grace_and_then_kills_the_whole_family() {
     let rig = Rig::new().await;
     let pids = rig.folder.join("pids").display().to_string();
-    let variables = [
-        ("IGNORE_TERM", "1"),
-        ("GRANDCHILD", "1"),
-        ("PIDS_FILE", pids.as_str()),
-    ];
+    let variables = [("IGNORE_TERM", "1"), ("GRANDCHILD", "1"), ("PIDS_FILE", pids.as_str())];
     let mut spec = double("one", &variables);
     spec.grace_seconds = 1;
     rig.ready(&spec).await;
@@ -498,17 +390,11 @@ async fn a_stop_waits_for_the_grace_and_then_kills_the_whole_family() {
     let begun = Instant::now();
     rig.host.stop(&call(TENANT, 1), "one").await.unwrap();
     let stopping = rig.status("one").await;
-    assert_eq!(
-        (stopping.stopping, stopping.ready, stopping.stopped),
-        (true, false, true)
-    );
+    assert_eq!((stopping.stopping, stopping.ready, stopping.stopped), (true, false, true));
     assert_eq!(rig.start(&spec).await.unwrap_err(), ProcessError::InUse);
     let stopped = rig.until("one", "stopped", |status| !status.stopping).await;
     assert!(begun.elapsed() >= Duration::from_secs(1));
-    assert_eq!(
-        (stopped.running, stopped.last_exit.unwrap().signal),
-        (false, Some(9))
-    );
+    assert_eq!((stopped.running, stopped.last_exit.unwrap().signal), (false, Some(9)));
     assert_eq!(family.iter().filter(|pid| is_alive(**pid)).count(), 0);
     rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap();
 }
@@ -522,9 +408,7 @@ async fn a_stop_that_a_host_began_is_ended_by_the_next() {
     let pid = rig.pid("one");
     rig.host.stop(&call(TENANT, 1), "one").await.unwrap();
     let rig = rig.next_host(|_| assert!(is_alive(pid))).await;
-    let stopped = rig
-        .until("one", "stopped", |status| !status.running && !status.stopping)
-        .await;
+    let stopped = rig.until("one", "stopped", |status| !status.running && !status.stopping).await;
     assert!(stopped.stopped && !is_alive(pid));
     rig.host.remove_state(&call(TENANT, 1), "one").await.unwrap();
 }
@@ -533,23 +417,14 @@ async fn a_stop_that_a_host_began_is_ended_by_the_next() {
 async fn helpers_of_a_crashed_process_are_gone_before_the_next() {
     let rig = Rig::new().await;
     let pids = rig.folder.join("pids").display().to_string();
-    let first = rig
-        .ready(&double(
-            "one",
-            &[("GRANDCHILD", "1"), ("PIDS_FILE", pids.as_str())],
-        ))
-        .await;
+    let first = rig.ready(&double("one", &[("GRANDCHILD", "1"), ("PIDS_FILE", pids.as_str())])).await;
     let helper = eventually("the helper has begun", || async {
         let text = std::fs::read_to_string(&pids).unwrap_or_default();
-        text.lines()
-            .filter_map(|line| line.parse().ok())
-            .find(|pid| *pid != rig.pid("one"))
-            .ok_or(text)
+        text.lines().filter_map(|line| line.parse().ok()).find(|pid| *pid != rig.pid("one")).ok_or(text)
     })
     .await;
     get(port(&first), "/exit/1").await;
-    rig.until("one", "restarted", |status| status.ready && status.restarts == 1)
-        .await;
+    rig.until("one", "restarted", |status| status.ready && status.restarts == 1).await;
     assert!(!is_alive(helper));
     rig.stop_and_remove("one").await;
 }
@@ -563,10 +438,7 @@ async fn an_older_claim_and_a_lost_lease_change_nothing() {
     let fenced = refused(ProcessRefusal::Fenced);
     assert_eq!(rig.host.stop(&call(TENANT, 4), "one").await.unwrap_err(), fenced);
     assert_eq!(rig.start_as(&call(TENANT, 4), &spec).await.unwrap_err(), fenced);
-    assert_eq!(
-        rig.host.remove_state(&call(TENANT, 4), "one").await.unwrap_err(),
-        fenced
-    );
+    assert_eq!(rig.host.remove_state(&call(TENANT, 4), "one").await.unwrap_err(), fenced);
     rig.authority.lose_lease("work-6");
     let lost = refused(ProcessRefusal::LeaseLost);
     assert_eq!(rig.host.stop(&call(TENANT, 6), "one").await.unwrap_err(), lost);
@@ -578,8 +450,7 @@ async fn an_older_claim_and_a_lost_lease_change_nothing() {
     rig.start_as(&call(TENANT, 7), &spec).await.unwrap();
     assert_eq!(rig.record("one")["epoch"], 7);
     rig.host.stop(&call(TENANT, 7), "one").await.unwrap();
-    rig.until("one", "stopped", |status| !status.running && !status.stopping)
-        .await;
+    rig.until("one", "stopped", |status| !status.running && !status.stopping).await;
     rig.host.remove_state(&call(TENANT, 7), "one").await.unwrap();
 }
 
@@ -591,26 +462,13 @@ async fn another_tenant_sees_nothing_and_is_reported() {
     let stranger = call("tenant-b", 9);
     let outside = refused(ProcessRefusal::OutsideTenant);
     assert_eq!(rig.host.list(&stranger, &[]).await.unwrap(), []);
-    assert_eq!(
-        rig.host
-            .logs(&stranger, "one", false, 10, None)
-            .await
-            .unwrap_err(),
-        outside
-    );
+    assert_eq!(rig.host.logs(&stranger, "one", false, 10, None).await.unwrap_err(), outside);
     assert_eq!(rig.host.stop(&stranger, "one").await.unwrap_err(), outside);
-    assert_eq!(
-        rig.host.remove_state(&stranger, "one").await.unwrap_err(),
-        outside
-    );
+    assert_eq!(rig.host.remove_state(&stranger, "one").await.unwrap_err(), outside);
     assert_eq!(rig.start_as(&stranger, &spec).await.unwrap_err(), outside);
     let events = rig.authority.events();
     assert_eq!(events.len(), 4);
-    assert!(
-        events
-            .iter()
-            .all(|event| event.code == "OUTSIDE_TENANT" && event.asked == "one")
-    );
+    assert!(events.iter().all(|event| event.code == "OUTSIDE_TENANT" && event.asked == "one"));
     assert!(rig.status("one").await.ready);
     rig.stop_and_remove("one").await;
 }
@@ -623,15 +481,9 @@ async fn only_granted_commands_start() {
     let other = grant(&["/bin/true".to_owned()]);
     let error = rig.host.start(&cx, &other, spec.clone()).await.unwrap_err();
     assert_eq!(error, refused(ProcessRefusal::CommandNotAllowed));
-    let missing = ProcessSpec {
-        command: vec!["/no/such/program".to_owned()],
-        ..spec
-    };
+    let missing = ProcessSpec { command: vec!["/no/such/program".to_owned()], ..spec };
     let error = rig.start(&missing).await.unwrap_err();
-    assert_eq!(
-        error,
-        ProcessError::CommandNotFound("/no/such/program".to_owned())
-    );
+    assert_eq!(error, ProcessError::CommandNotFound("/no/such/program".to_owned()));
     assert!(!rig.folder.join("one").exists());
 }
 
@@ -653,10 +505,7 @@ async fn twenty_agents_run_side_by_side_and_leave_nothing() {
     assert_eq!(pids.iter().filter(|pid| is_alive(**pid)).count(), 0);
     for id in &ids {
         let status = rig.status(id).await;
-        assert_eq!(
-            (status.running, status.stopping, status.stopped),
-            (false, false, false)
-        );
+        assert_eq!((status.running, status.stopping, status.stopped), (false, false, false));
         rig.stop_and_remove(id).await;
     }
     assert_eq!(std::fs::read_dir(&rig.folder).unwrap().count(), 0);

@@ -36,11 +36,7 @@ pub(super) fn services() -> Services {
 
 pub(super) fn services_with(cache: Option<Cache>) -> Services {
     Services {
-        engine: Engine::new(EngineOptions {
-            calls_max: 8,
-            ..EngineOptions::default()
-        })
-        .unwrap(),
+        engine: Engine::new(EngineOptions { calls_max: 8, ..EngineOptions::default() }).unwrap(),
         cache,
         processes: None,
         now: Arc::new(|| Duration::from_secs(1_700_000_000)),
@@ -49,23 +45,12 @@ pub(super) fn services_with(cache: Option<Cache>) -> Services {
 }
 
 pub(super) fn library(folder: &Path) -> Library {
-    let search = SearchFolder {
-        path: folder.to_owned(),
-        of_image: true,
-        required: true,
-    };
+    let search = SearchFolder { path: folder.to_owned(), of_image: true, required: true };
     Library::search(&[search], &TrustPolicy::default()).unwrap()
 }
 
 pub(super) fn selection(kind: Kind, settings: Value) -> Selection {
-    Selection {
-        kind,
-        version: None,
-        digest: None,
-        settings,
-        grants: json!({}),
-        cap: LimitRequest::default(),
-    }
+    Selection { kind, version: None, digest: None, settings, grants: json!({}), cap: LimitRequest::default() }
 }
 
 /// Loads a bundled plugin.
@@ -88,27 +73,14 @@ pub(super) async fn load_from(
 
 /// The driver that misbehaves on instruction, and does so quickly.
 pub(super) async fn faulty(services: &Services) -> Compute {
-    let cap = LimitRequest {
-        cpu_ms: Some(300),
-        wall_ms: Some(1_000),
-        ..LimitRequest::default()
-    };
-    let selection = Selection {
-        cap,
-        ..selection(Kind::Compute, json!({"fault": "none"}))
-    };
-    Compute::new(load(services, "faulty", &selection).await.unwrap())
-        .await
-        .unwrap()
+    let cap = LimitRequest { cpu_ms: Some(300), wall_ms: Some(1_000), ..LimitRequest::default() };
+    let selection = Selection { cap, ..selection(Kind::Compute, json!({"fault": "none"})) };
+    Compute::new(load(services, "faulty", &selection).await.unwrap()).await.unwrap()
 }
 
 /// A tenant whose name orders a fault.
 pub(super) fn tenant(fault: &str) -> Tenant {
-    Tenant {
-        namespace_id: TENANT.to_owned(),
-        name: format!("fault-{fault}"),
-        existing_namespace: None,
-    }
+    Tenant { namespace_id: TENANT.to_owned(), name: format!("fault-{fault}"), existing_namespace: None }
 }
 
 pub(super) fn cx() -> CallContext {

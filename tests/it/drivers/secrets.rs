@@ -34,23 +34,15 @@ impl Rig {
         std::fs::write(&key_file, KEY).unwrap();
         std::fs::set_permissions(&key_file, std::fs::Permissions::from_mode(0o600)).unwrap();
         let store = SecretStore::open(pool.clone(), Ids::system(), &key_file).unwrap();
-        Self {
-            pool,
-            store,
-            _folder: folder,
-            _database: database,
-        }
+        Self { pool, store, _folder: folder, _database: database }
     }
 
     async fn namespace(&self) -> NamespaceId {
         let id = NamespaceId::from_uuid(Uuid::new_v4());
-        sqlx::query!(
-            "insert into occ.namespaces (id, name) values ($1, $1)",
-            id.as_str()
-        )
-        .execute(&self.pool)
-        .await
-        .unwrap();
+        sqlx::query!("insert into occ.namespaces (id, name) values ($1, $1)", id.as_str())
+            .execute(&self.pool)
+            .await
+            .unwrap();
         id
     }
 
@@ -109,10 +101,7 @@ impl Rig {
     async fn put(&self, namespace: &NamespaceId, secret: &SecretId, version: u64, value: &str) {
         let mut conn = self.pool.acquire().await.unwrap();
         let value = SecretValue::new(value.to_owned());
-        self.store
-            .put_secret(&mut conn, namespace, secret, version, &value)
-            .await
-            .unwrap();
+        self.store.put_secret(&mut conn, namespace, secret, version, &value).await.unwrap();
     }
 
     fn authority(&self) -> (HostAuthority, LeaseBook, Denials) {
@@ -134,10 +123,7 @@ fn names(names: &[&str]) -> BTreeSet<String> {
 }
 
 fn call_of(namespace: &NamespaceId, agent: Option<&AgentId>, epoch: u64) -> CallContext {
-    CallContext {
-        agent: agent.map(ToString::to_string),
-        ..call(namespace.as_str(), epoch)
-    }
+    CallContext { agent: agent.map(ToString::to_string), ..call(namespace.as_str(), epoch) }
 }
 
 #[tokio::test]
@@ -145,24 +131,13 @@ async fn a_secret_comes_back_and_a_newer_version_replaces_it() {
     let rig = Rig::new().await;
     let namespace = rig.namespace().await;
     let secret = rig.secret(&namespace).await;
-    assert_eq!(
-        text(rig.store.secret_value(&namespace, &secret).await.unwrap()),
-        "Missing"
-    );
+    assert_eq!(text(rig.store.secret_value(&namespace, &secret).await.unwrap()), "Missing");
     rig.put(&namespace, &secret, 1, "first").await;
-    assert_eq!(
-        text(rig.store.secret_value(&namespace, &secret).await.unwrap()),
-        "first"
-    );
+    assert_eq!(text(rig.store.secret_value(&namespace, &secret).await.unwrap()), "first");
     rig.put(&namespace, &secret, 2, "second").await;
-    assert_eq!(
-        text(rig.store.secret_value(&namespace, &secret).await.unwrap()),
-        "second"
-    );
-    let rows = sqlx::query!("select version, ciphertext from occ.secret_values")
-        .fetch_all(&rig.pool)
-        .await
-        .unwrap();
+    assert_eq!(text(rig.store.secret_value(&namespace, &secret).await.unwrap()), "second");
+    let rows =
+        sqlx::query!("select version, ciphertext from occ.secret_values").fetch_all(&rig.pool).await.unwrap();
     assert_eq!((rows.len(), rows[0].version), (1, 2));
     assert!(!rows[0].ciphertext.windows(6).any(|window| window == b"second"));
 }
@@ -173,21 +148,12 @@ async fn another_namespace_and_an_unready_secret_give_nothing() {
     let (namespace, other) = (rig.namespace().await, rig.namespace().await);
     let secret = rig.secret(&namespace).await;
     rig.put(&namespace, &secret, 1, "value").await;
-    assert_eq!(
-        text(rig.store.secret_value(&other, &secret).await.unwrap()),
-        "Foreign"
-    );
-    sqlx::query!(
-        "update occ.secrets set state = 'deleting' where id = $1",
-        secret.as_str()
-    )
-    .execute(&rig.pool)
-    .await
-    .unwrap();
-    assert_eq!(
-        text(rig.store.secret_value(&namespace, &secret).await.unwrap()),
-        "Missing"
-    );
+    assert_eq!(text(rig.store.secret_value(&other, &secret).await.unwrap()), "Foreign");
+    sqlx::query!("update occ.secrets set state = 'deleting' where id = $1", secret.as_str())
+        .execute(&rig.pool)
+        .await
+        .unwrap();
+    assert_eq!(text(rig.store.secret_value(&namespace, &secret).await.unwrap()), "Missing");
 }
 
 #[tokio::test]
@@ -216,60 +182,22 @@ async fn a_credential_is_generated_once_also_by_two_callers() {
     let namespace = rig.namespace().await;
     let agent = rig.agent(&namespace).await;
     let wanted = names(&["gateway-password", "transport-token"]);
-    assert_eq!(
-        rig.store
-            .generated_missing(&namespace, &agent, &wanted)
-            .await
-            .unwrap(),
-        wanted
-    );
+    assert_eq!(rig.store.generated_missing(&namespace, &agent, &wanted).await.unwrap(), wanted);
     let (one, two) = tokio::join!(
         rig.store.ensure_generated(&namespace, &agent, &wanted),
         rig.store.ensure_generated(&namespace, &agent, &wanted)
     );
     one.unwrap();
     two.unwrap();
-    assert_eq!(
-        rig.store
-            .generated_missing(&namespace, &agent, &wanted)
-            .await
-            .unwrap(),
-        names(&[])
-    );
-    let first = text(
-        rig.store
-            .generated_value(&namespace, &agent, "gateway-password")
-            .await
-            .unwrap(),
-    );
+    assert_eq!(rig.store.generated_missing(&namespace, &agent, &wanted).await.unwrap(), names(&[]));
+    let first = text(rig.store.generated_value(&namespace, &agent, "gateway-password").await.unwrap());
     assert_eq!(first.len(), 43);
-    rig.store
-        .ensure_generated(&namespace, &agent, &wanted)
-        .await
-        .unwrap();
-    let again = text(
-        rig.store
-            .generated_value(&namespace, &agent, "gateway-password")
-            .await
-            .unwrap(),
-    );
-    let other = text(
-        rig.store
-            .generated_value(&namespace, &agent, "transport-token")
-            .await
-            .unwrap(),
-    );
+    rig.store.ensure_generated(&namespace, &agent, &wanted).await.unwrap();
+    let again = text(rig.store.generated_value(&namespace, &agent, "gateway-password").await.unwrap());
+    let other = text(rig.store.generated_value(&namespace, &agent, "transport-token").await.unwrap());
     assert_eq!(again, first);
     assert_ne!(other, first);
-    assert_eq!(
-        text(
-            rig.store
-                .generated_value(&namespace, &agent, "unknown")
-                .await
-                .unwrap()
-        ),
-        "Missing"
-    );
+    assert_eq!(text(rig.store.generated_value(&namespace, &agent, "unknown").await.unwrap()), "Missing");
 }
 
 #[tokio::test]
@@ -278,48 +206,23 @@ async fn the_authority_gives_values_to_their_tenant_alone() {
     let (namespace, other) = (rig.namespace().await, rig.namespace().await);
     let (secret, agent) = (rig.secret(&namespace).await, rig.agent(&namespace).await);
     rig.put(&namespace, &secret, 1, "value").await;
-    rig.store
-        .ensure_generated(&namespace, &agent, &names(&["gateway-password"]))
-        .await
-        .unwrap();
+    rig.store.ensure_generated(&namespace, &agent, &names(&["gateway-password"])).await.unwrap();
     let (authority, _leases, _denials) = rig.authority();
     let own = call_of(&namespace, Some(&agent), 1);
-    let (by_id, generated) = (
-        SecretRef::Secret(secret.to_string()),
-        SecretRef::Generated("gateway-password".to_owned()),
-    );
-    assert_eq!(
-        authority.secret_value(&own, &by_id).await.unwrap().expose(),
-        "value"
-    );
-    assert_eq!(
-        authority
-            .secret_value(&own, &generated)
-            .await
-            .unwrap()
-            .expose()
-            .len(),
-        43
-    );
+    let (by_id, generated) =
+        (SecretRef::Secret(secret.to_string()), SecretRef::Generated("gateway-password".to_owned()));
+    assert_eq!(authority.secret_value(&own, &by_id).await.unwrap().expose(), "value");
+    assert_eq!(authority.secret_value(&own, &generated).await.unwrap().expose().len(), 43);
     let foreign = call_of(&other, Some(&agent), 1);
-    assert_eq!(
-        authority.secret_value(&foreign, &by_id).await.unwrap_err(),
-        AuthorityError::OutsideTenant
-    );
+    assert_eq!(authority.secret_value(&foreign, &by_id).await.unwrap_err(), AuthorityError::OutsideTenant);
     assert_eq!(
         authority.secret_value(&foreign, &generated).await.unwrap_err(),
         AuthorityError::OutsideTenant
     );
     let agentless = call_of(&namespace, None, 1);
-    assert_eq!(
-        authority.secret_value(&agentless, &generated).await.unwrap_err(),
-        AuthorityError::Missing
-    );
+    assert_eq!(authority.secret_value(&agentless, &generated).await.unwrap_err(), AuthorityError::Missing);
     let unreadable = SecretRef::Secret("../etc".to_owned());
-    assert_eq!(
-        authority.secret_value(&own, &unreadable).await.unwrap_err(),
-        AuthorityError::Missing
-    );
+    assert_eq!(authority.secret_value(&own, &unreadable).await.unwrap_err(), AuthorityError::Missing);
 }
 
 #[tokio::test]
@@ -331,20 +234,10 @@ async fn the_authority_knows_leases_by_key_and_epoch() {
     assert!(!authority.lease_alive(&cx).await);
     leases.hold("work-3", 3, 2, Instant::now() + Duration::from_secs(60));
     assert!(authority.lease_alive(&cx).await);
-    assert_eq!(
-        (authority.fence(&cx), authority.fence_floor(&cx).await),
-        (3, Ok(2))
-    );
-    let older = CallContext {
-        epoch: 2,
-        ..cx.clone()
-    };
+    assert_eq!((authority.fence(&cx), authority.fence_floor(&cx).await), (3, Ok(2)));
+    let older = CallContext { epoch: 2, ..cx.clone() };
     assert!(!authority.lease_alive(&older).await);
-    let read = CallContext {
-        work_key: None,
-        epoch: 0,
-        ..cx
-    };
+    let read = CallContext { work_key: None, epoch: 0, ..cx };
     assert!(!authority.lease_alive(&read).await);
 }
 
@@ -355,11 +248,8 @@ async fn refusals_come_out_in_order_and_a_flood_of_them_blocks_nobody() {
     let (authority, _leases, mut denials) = rig.authority();
     let cx = call_of(&namespace, None, 1);
     for number in 0..1000 {
-        let event = SecurityEvent {
-            code: "OUTSIDE_TENANT",
-            capability: "process",
-            asked: format!("id-{number}"),
-        };
+        let event =
+            SecurityEvent { code: "OUTSIDE_TENANT", capability: "process", asked: format!("id-{number}") };
         authority.security_event(&cx, event).await;
     }
     drop(authority);
@@ -367,8 +257,5 @@ async fn refusals_come_out_in_order_and_a_flood_of_them_blocks_nobody() {
     while let Some(denial) = denials.recv().await {
         asked.push(denial.event.asked);
     }
-    assert_eq!(
-        (asked.len(), asked[0].as_str(), asked[255].as_str()),
-        (256, "id-0", "id-255")
-    );
+    assert_eq!((asked.len(), asked[0].as_str(), asked[255].as_str()), (256, "id-0", "id-255"));
 }

@@ -45,32 +45,19 @@ async fn two_workers_never_share_a_lane() {
     let (running, broken) = (Arc::default(), Arc::default());
     let first = queue.worker(exclusive(&running, &broken));
     let second = queue.worker(exclusive(&running, &broken));
-    eventually("all done", async || {
-        (queue.states().await.get("succeeded") == Some(&60)).then_some(())
-    })
-    .await;
-    assert!(
-        !broken.load(Ordering::Relaxed),
-        "two passes of one lane ran at once"
-    );
+    eventually("all done", async || (queue.states().await.get("succeeded") == Some(&60)).then_some(())).await;
+    assert!(!broken.load(Ordering::Relaxed), "two passes of one lane ran at once");
     for stats in [&first.stats, &second.stats] {
         assert_eq!((stats.counts().lanes_busy, stats.counts().lanes_repaired), (0, 0));
     }
     first.stop().await;
     second.stop().await;
     for lane in lanes {
-        let claims = sqlx::query!(
-            r#"select epoch, busy, due_at from occ.work_lane where lane = $1"#,
-            lane
-        )
-        .fetch_one(&queue.pool)
-        .await
-        .unwrap();
-        assert_eq!(
-            (claims.epoch, claims.busy, claims.due_at),
-            (20, false, None),
-            "one epoch for each claim"
-        );
+        let claims = sqlx::query!(r#"select epoch, busy, due_at from occ.work_lane where lane = $1"#, lane)
+            .fetch_one(&queue.pool)
+            .await
+            .unwrap();
+        assert_eq!((claims.epoch, claims.busy, claims.due_at), (20, false, None), "one epoch for each claim");
     }
 }
 
@@ -108,10 +95,7 @@ async fn lanes_take_turns_by_their_oldest_due_row() {
     queue.enqueue("third", &lanes[2]).await;
     let order: Arc<Mutex<Vec<String>>> = Arc::default();
     let seen = Arc::clone(&order);
-    let one_slot = Settings {
-        slots: 1,
-        ..settings()
-    };
+    let one_slot = Settings { slots: 1, ..settings() };
     let worker = queue.worker_with(
         one_slot,
         Script::new(move |pass| {
@@ -122,17 +106,10 @@ async fn lanes_take_turns_by_their_oldest_due_row() {
             })
         }),
     );
-    eventually("first turns", async || {
-        (order.lock().await.len() >= 7).then_some(())
-    })
-    .await;
+    eventually("first turns", async || (order.lock().await.len() >= 7).then_some(())).await;
     worker.stop().await;
     let order = order.lock().await;
-    assert_eq!(
-        order[..2],
-        ["long0", "long1"],
-        "a due row overtakes its deferred sibling"
-    );
+    assert_eq!(order[..2], ["long0", "long1"], "a due row overtakes its deferred sibling");
     let position = |key: &str| order.iter().position(|seen| seen == key).unwrap();
     assert!(position("third") <= 6 && position("second") <= 6, "{order:?}");
 }
@@ -161,16 +138,10 @@ async fn stuck_lanes_do_not_slow_the_others() {
         queue.enqueue(&format!("k{n}"), &free).await;
     }
     let worker = queue.worker(Script::always(Verdict::complete("OK")));
-    eventually("free lane done", async || {
-        (queue.states().await.get("succeeded") == Some(&20)).then_some(())
-    })
-    .await;
+    eventually("free lane done", async || (queue.states().await.get("succeeded") == Some(&20)).then_some(()))
+        .await;
     worker.stop().await;
-    assert_eq!(
-        queue.row("stuck1").await.passes,
-        0,
-        "a kind that we do not know is left to newer workers"
-    );
+    assert_eq!(queue.row("stuck1").await.passes, 0, "a kind that we do not know is left to newer workers");
 }
 
 #[tokio::test]
@@ -230,19 +201,12 @@ async fn upkeep_gets_its_slot_while_user_work_never_ends() {
     for (n, lane) in lanes.iter().cycle().take(400).enumerate() {
         queue.enqueue(&format!("k{n}"), lane).await;
     }
-    let upkeep = NewWork {
-        kind: super::support::UPKEEP,
-        upkeep: true,
-        ..work("upkeep", &upkeep_lane)
-    };
+    let upkeep = NewWork { kind: super::support::UPKEEP, upkeep: true, ..work("upkeep", &upkeep_lane) };
     queue.put(&upkeep).await;
     let done = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&done);
     let worker = queue.worker_with(
-        Settings {
-            slots: 2,
-            ..settings()
-        },
+        Settings { slots: 2, ..settings() },
         Script::new(move |pass| {
             if !pass.claim().upkeep {
                 counted.fetch_add(1, Ordering::Relaxed);

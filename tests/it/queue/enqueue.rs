@@ -13,37 +13,18 @@ async fn the_same_work_is_enqueued_once() {
     let mut conn = queue.pool.acquire().await.unwrap();
     let first = work("k", &lane).attempts_max(3);
     assert_eq!(enqueue(&mut conn, &first).await.unwrap(), Enqueued::New);
-    assert_eq!(
-        enqueue(&mut conn, &first.clone().attempts_max(9)).await.unwrap(),
-        Enqueued::Already
-    );
+    assert_eq!(enqueue(&mut conn, &first.clone().attempts_max(9)).await.unwrap(), Enqueued::Already);
     let others = [
         work("k", &other),
-        NewWork {
-            kind: "test.other",
-            ..work("k", &lane)
-        },
-        NewWork {
-            actor_id: "spn_other".to_owned(),
-            ..work("k", &lane)
-        },
-        NewWork {
-            upkeep: true,
-            ..work("k", &lane)
-        },
+        NewWork { kind: "test.other", ..work("k", &lane) },
+        NewWork { actor_id: "spn_other".to_owned(), ..work("k", &lane) },
+        NewWork { upkeep: true, ..work("k", &lane) },
     ];
     for other in others {
-        assert_eq!(
-            enqueue(&mut conn, &other).await.unwrap(),
-            Enqueued::Conflict,
-            "{other:?}"
-        );
+        assert_eq!(enqueue(&mut conn, &other).await.unwrap(), Enqueued::Conflict, "{other:?}");
     }
     let row = find(&mut conn, "k").await.unwrap().unwrap();
-    assert_eq!(
-        (row.actor_id.as_str(), row.attempts_max, row.state),
-        ("spn_actor", 3, State::Queued)
-    );
+    assert_eq!((row.actor_id.as_str(), row.attempts_max, row.state), ("spn_actor", 3, State::Queued));
 }
 
 #[tokio::test]
@@ -61,13 +42,7 @@ async fn a_rolled_back_transaction_leaves_no_work() {
 async fn delayed_work_waits_and_a_deadline_counts_from_enqueue() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
-    queue
-        .put(
-            &work("late", &lane)
-                .delay(Duration::from_secs(60))
-                .deadline(Duration::from_secs(90)),
-        )
-        .await;
+    queue.put(&work("late", &lane).delay(Duration::from_secs(60)).deadline(Duration::from_secs(90))).await;
     queue.put(&work("now", &lane)).await;
     let worker = queue.worker(Script::always(Verdict::complete("OK")));
     queue.until("now", "succeeded").await;
@@ -85,12 +60,7 @@ async fn delayed_work_waits_and_a_deadline_counts_from_enqueue() {
 }
 
 fn observe(lane: &str) -> NewWork {
-    NewWork::upkeep(
-        format!("{lane}:observe"),
-        UPKEEP,
-        Owner::namespace(lane),
-        "system",
-    )
+    NewWork::upkeep(format!("{lane}:observe"), UPKEEP, Owner::namespace(lane), "system")
 }
 
 #[tokio::test]
@@ -100,47 +70,24 @@ async fn upkeep_is_armed_again_in_every_state() {
     let key = observe(&lane).key;
     let mut conn = queue.pool.acquire().await.unwrap();
     // New, then moved forward, never back.
-    assert!(
-        arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(300))
-            .await
-            .unwrap()
-    );
-    assert!(
-        arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(60))
-            .await
-            .unwrap()
-    );
-    assert!(
-        arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(300))
-            .await
-            .unwrap()
-    );
+    assert!(arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(300)).await.unwrap());
+    assert!(arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(60)).await.unwrap());
+    assert!(arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(300)).await.unwrap());
     let row = queue.row(&key).await;
     assert!(row.due_in < 61.0 && row.due_in > 50.0, "{}", row.due_in);
 
     // Ended, then queued again from the start.
-    assert!(
-        arm_upkeep(&mut conn, &observe(&lane), Duration::ZERO)
-            .await
-            .unwrap()
-    );
+    assert!(arm_upkeep(&mut conn, &observe(&lane), Duration::ZERO).await.unwrap());
     let worker = queue.worker(Script::always(Verdict::complete("OBSERVED_IN_ORDER")));
     queue.until(&key, "succeeded").await;
     worker.stop().await;
-    assert!(
-        arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(60))
-            .await
-            .unwrap()
-    );
+    assert!(arm_upkeep(&mut conn, &observe(&lane), Duration::from_secs(60)).await.unwrap());
     let row = queue.row(&key).await;
     assert_eq!((row.state.as_str(), row.attempt), ("queued", 0));
 
     // A key of other work is refused.
     queue.enqueue("taken", &lane).await;
-    let stolen = NewWork {
-        key: "taken".to_owned(),
-        ..observe(&lane)
-    };
+    let stolen = NewWork { key: "taken".to_owned(), ..observe(&lane) };
     assert!(!arm_upkeep(&mut conn, &stolen, Duration::ZERO).await.unwrap());
 }
 
@@ -150,18 +97,14 @@ async fn upkeep_armed_while_it_runs_runs_once_more() {
     let lane = queue.lane().await;
     let key = observe(&lane).key;
     let mut conn = queue.pool.acquire().await.unwrap();
-    arm_upkeep(&mut conn, &observe(&lane), Duration::ZERO)
-        .await
-        .unwrap();
+    arm_upkeep(&mut conn, &observe(&lane), Duration::ZERO).await.unwrap();
     let pool = queue.pool.clone();
     let worker = queue.worker(Script::new(move |pass| {
         let (pool, first) = (pool.clone(), pass.claim().passes == 1);
         Box::pin(async move {
             if first {
                 let mut conn = pool.acquire().await.unwrap();
-                arm_upkeep(&mut conn, &observe(pass.claim().lane()), Duration::ZERO)
-                    .await
-                    .unwrap();
+                arm_upkeep(&mut conn, &observe(pass.claim().lane()), Duration::ZERO).await.unwrap();
             }
             Verdict::complete("OBSERVED_IN_ORDER")
         })
@@ -177,24 +120,16 @@ async fn upkeep_may_rest_and_come_again() {
     let lane = queue.lane().await;
     let key = observe(&lane).key;
     let mut conn = queue.pool.acquire().await.unwrap();
-    arm_upkeep(&mut conn, &observe(&lane), Duration::ZERO)
-        .await
-        .unwrap();
+    arm_upkeep(&mut conn, &observe(&lane), Duration::ZERO).await.unwrap();
     let worker = queue.worker(Script::always(Verdict::Complete {
         code: occ_queue::Code::new("OBSERVED_IN_ORDER"),
         result: None,
         again_in: Some(Duration::from_secs(300)),
     }));
-    super::support::eventually("rests", async || {
-        (queue.row(&key).await.passes == 1).then_some(())
-    })
-    .await;
+    super::support::eventually("rests", async || (queue.row(&key).await.passes == 1).then_some(())).await;
     worker.stop().await;
     let row = queue.row(&key).await;
-    assert_eq!(
-        (row.state.as_str(), row.attempt, row.code()),
-        ("queued", 0, "OBSERVED_IN_ORDER")
-    );
+    assert_eq!((row.state.as_str(), row.attempt, row.code()), ("queued", 0, "OBSERVED_IN_ORDER"));
     assert!(row.due_in > 290.0, "{}", row.due_in);
     assert!(row.waiting, "a hint may wake it");
 }
@@ -203,28 +138,16 @@ async fn upkeep_may_rest_and_come_again() {
 async fn a_retry_by_a_user_resets_a_failed_row_only() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
-    queue
-        .put(&work("k", &lane).deadline(Duration::from_secs(60)))
-        .await;
+    queue.put(&work("k", &lane).deadline(Duration::from_secs(60))).await;
     let mut conn = queue.pool.acquire().await.unwrap();
-    assert!(
-        !reset(&mut conn, "k", None).await.unwrap(),
-        "queued rows are left alone"
-    );
+    assert!(!reset(&mut conn, "k", None).await.unwrap(), "queued rows are left alone");
     assert!(!reset(&mut conn, "absent", None).await.unwrap());
     let worker = queue.worker(Script::always(Verdict::fail("SECRET_BINDING_UNAVAILABLE")));
     queue.until("k", "failed_permanent").await;
     worker.stop().await;
-    assert!(
-        reset(&mut conn, "k", Some(Duration::from_secs(600)))
-            .await
-            .unwrap()
-    );
+    assert!(reset(&mut conn, "k", Some(Duration::from_secs(600))).await.unwrap());
     let row = queue.row("k").await;
-    assert_eq!(
-        (row.state.as_str(), row.attempt, row.reason_code),
-        ("queued", 0, None)
-    );
+    assert_eq!((row.state.as_str(), row.attempt, row.reason_code), ("queued", 0, None));
     let worker = queue.worker(Script::always(Verdict::complete("OK")));
     queue.until("k", "succeeded").await;
     worker.stop().await;

@@ -35,10 +35,7 @@ async fn heartbeats_keep_a_long_pass() {
             })
         }),
     );
-    eventually("claimed", async || {
-        (queue.row("k").await.state == "claimed").then_some(())
-    })
-    .await;
+    eventually("claimed", async || (queue.row("k").await.state == "claimed").then_some(())).await;
     let other = queue.worker(Script::always(Verdict::fail("STOLEN")));
     let row = queue.until("k", "succeeded").await;
     assert_eq!((row.passes, row.attempt), (1, 1));
@@ -72,15 +69,8 @@ async fn a_lapsed_claim_is_recovered_and_spends_an_attempt() {
     gate.began.notified().await;
     queue.lapse("k").await;
     let row = queue.until("k", "succeeded").await;
-    assert_eq!(
-        (row.passes, row.attempt, row.lane_epoch, row.fence_floor),
-        (2, 2, 2, 2)
-    );
-    assert_eq!(
-        *seen.lock().await,
-        [(1, 0), (2, 2)],
-        "the next claim has a higher fence and writes anew"
-    );
+    assert_eq!((row.passes, row.attempt, row.lane_epoch, row.fence_floor), (2, 2, 2, 2));
+    assert_eq!(*seen.lock().await, [(1, 0), (2, 2)], "the next claim has a higher fence and writes anew");
     let codes: Vec<String> = evidence
         .lock()
         .await
@@ -106,18 +96,11 @@ async fn a_recovered_lane_is_held_past_the_lease() {
     .execute(&queue.pool)
     .await
     .unwrap();
-    sqlx::query!("update occ.work_lane set busy = true, epoch = 7")
-        .execute(&queue.pool)
-        .await
-        .unwrap();
+    sqlx::query!("update occ.work_lane set busy = true, epoch = 7").execute(&queue.pool).await.unwrap();
     let began = Instant::now();
     let worker = queue.worker(Script::always(Verdict::complete("OK")));
     queue.until("sibling", "succeeded").await;
-    assert!(
-        began.elapsed() >= Duration::from_millis(900),
-        "held for a second: {:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() >= Duration::from_millis(900), "held for a second: {:?}", began.elapsed());
     let row = queue.until("k", "succeeded").await;
     assert_eq!((row.attempt, row.passes, row.fence_floor), (2, 2, 8));
     worker.stop().await;
@@ -133,11 +116,7 @@ async fn a_late_writer_changes_nothing() {
     let (inner, said, pool) = (gate.clone(), Arc::clone(&answers), queue.pool.clone());
     // A lease so long that this worker never notices by itself.
     let frozen = queue.worker_with(
-        Settings {
-            slots: 1,
-            lease: Duration::from_secs(60),
-            ..settings()
-        },
+        Settings { slots: 1, lease: Duration::from_secs(60), ..settings() },
         Script::new(move |pass| {
             let (gate, said, pool) = (inner.clone(), Arc::clone(&said), pool.clone());
             Box::pin(async move {
@@ -164,10 +143,7 @@ async fn a_late_writer_changes_nothing() {
     let other = queue.worker(Script::always(Verdict::complete("OK")));
     queue.until("k", "succeeded").await;
     gate.go.notify_one();
-    eventually("late writer came", async || {
-        (answers.lock().await.len() == 4).then_some(())
-    })
-    .await;
+    eventually("late writer came", async || (answers.lock().await.len() == 4).then_some(())).await;
     frozen.stop().await;
     other.stop().await;
     assert_eq!(*answers.lock().await, ["true"; 4]);
@@ -201,10 +177,7 @@ async fn a_pass_is_dropped_before_its_lease_ends_when_renewals_fail() {
     let began = Instant::now();
     // Renewals wait for this row lock and are confirmed by nobody.
     let mut tx = queue.pool.begin().await.unwrap();
-    sqlx::query!("select key from occ.work where key = 'k' for update")
-        .fetch_one(&mut *tx)
-        .await
-        .unwrap();
+    sqlx::query!("select key from occ.work where key = 'k' for update").fetch_one(&mut *tx).await.unwrap();
     let at = eventually("dropped", async || *dropped.lock().await).await;
     assert!(at - began < LEASE, "dropped after {:?}", at - began);
     tx.rollback().await.unwrap();
@@ -252,18 +225,11 @@ async fn a_lease_from_a_clock_that_went_back_is_cut() {
     .execute(&queue.pool)
     .await
     .unwrap();
-    sqlx::query!("update occ.work_lane set busy = true, epoch = 1")
-        .execute(&queue.pool)
-        .await
-        .unwrap();
+    sqlx::query!("update occ.work_lane set busy = true, epoch = 1").execute(&queue.pool).await.unwrap();
     let began = Instant::now();
     let worker = queue.worker(Script::always(Verdict::complete("OK")));
     queue.until("k", "succeeded").await;
-    assert!(
-        began.elapsed() < LEASE * 2 + Duration::from_secs(3),
-        "{:?}",
-        began.elapsed()
-    );
+    assert!(began.elapsed() < LEASE * 2 + Duration::from_secs(3), "{:?}", began.elapsed());
     worker.stop().await;
 }
 

@@ -68,11 +68,7 @@ impl Queue {
     pub(crate) async fn new() -> Self {
         let database = Database::new().await.unwrap();
         let pool = database.app().await.unwrap();
-        Self {
-            pool,
-            hints: Hints::default(),
-            database,
-        }
+        Self { pool, hints: Hints::default(), database }
     }
 
     /// A new lane: a Namespace of its own.
@@ -100,10 +96,7 @@ impl Queue {
 
     pub(crate) async fn put(&self, work: &NewWork) {
         let mut tx = self.pool.begin().await.unwrap();
-        assert_eq!(
-            occ_queue::enqueue(&mut tx, work).await.unwrap(),
-            occ_queue::Enqueued::New
-        );
+        assert_eq!(occ_queue::enqueue(&mut tx, work).await.unwrap(), occ_queue::Enqueued::New);
         tx.commit().await.unwrap();
         self.hints.hint();
     }
@@ -172,11 +165,8 @@ impl Queue {
 
 /// Runs a worker until the value is stopped or dropped.
 pub(crate) fn run<H: Handler>(worker: Worker<H>) -> Running {
-    let running = Running {
-        stats: worker.stats(),
-        shutdown: CancellationToken::new(),
-        tasks: TaskTracker::new(),
-    };
+    let running =
+        Running { stats: worker.stats(), shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
     running.tasks.spawn(worker.run(running.shutdown.clone()));
     running.tasks.close();
     running
@@ -241,11 +231,7 @@ impl Script {
     pub(crate) fn new(
         run: impl for<'a> Fn(&'a Pass) -> BoxFuture<'a, Verdict> + Send + Sync + 'static,
     ) -> Self {
-        Self {
-            run: Box::new(run),
-            give_up: None,
-            evidence: None,
-        }
+        Self { run: Box::new(run), give_up: None, evidence: None }
     }
 
     /// Answers the same each time.
@@ -257,17 +243,11 @@ impl Script {
     }
 
     pub(crate) fn give_up(self, give_up: impl Fn(&Pass, GiveUp) -> Verdict + Send + Sync + 'static) -> Self {
-        Self {
-            give_up: Some(Box::new(give_up)),
-            ..self
-        }
+        Self { give_up: Some(Box::new(give_up)), ..self }
     }
 
     pub(crate) fn evidence(self, evidence: &Evidence) -> Self {
-        Self {
-            evidence: Some(Arc::clone(evidence)),
-            ..self
-        }
+        Self { evidence: Some(Arc::clone(evidence)), ..self }
     }
 }
 
@@ -283,10 +263,7 @@ impl Handler for Script {
     async fn give_up(&self, pass: &Pass, why: GiveUp) -> Verdict {
         match &self.give_up {
             Some(give_up) => give_up(pass, why),
-            None => Verdict::Fail {
-                code: why.code,
-                result: None,
-            },
+            None => Verdict::Fail { code: why.code, result: None },
         }
     }
 
@@ -296,10 +273,7 @@ impl Handler for Script {
 
     async fn record(&self, _conn: &mut PgConnection, transition: &Transition) -> Result<(), QueueError> {
         if let Some(evidence) = &self.evidence {
-            evidence
-                .lock()
-                .await
-                .push((transition.key.clone(), transition.code.clone()));
+            evidence.lock().await.push((transition.key.clone(), transition.code.clone()));
         }
         Ok(())
     }

@@ -30,18 +30,8 @@ async fn completion_keeps_the_attempt_and_the_result() {
         "user work never comes again"
     );
     assert_eq!(row.result, Some(json!({"n": 1})));
-    assert_eq!(
-        (row.busy, row.lane_epoch, row.epoch, row.lease_token),
-        (false, 1, None, None)
-    );
-    assert_eq!(
-        worker
-            .stats
-            .counts()
-            .attempts
-            .get(&(KIND.to_owned(), Outcome::Success)),
-        Some(&1)
-    );
+    assert_eq!((row.busy, row.lane_epoch, row.epoch, row.lease_token), (false, 1, None, None));
+    assert_eq!(worker.stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Success)), Some(&1));
     worker.stop().await;
 }
 
@@ -72,16 +62,9 @@ async fn waiting_refunds_the_attempt_and_is_evidence_once() {
     );
     let row = queue.until("k", "succeeded").await;
     worker.stop().await;
-    assert_eq!(
-        (row.attempt, row.passes, row.step.as_deref()),
-        (1, 6, Some("prepare"))
-    );
-    let codes: Vec<String> = evidence
-        .lock()
-        .await
-        .iter()
-        .map(|(_, code)| code.as_ref().unwrap().to_string())
-        .collect();
+    assert_eq!((row.attempt, row.passes, row.step.as_deref()), (1, 6, Some("prepare")));
+    let codes: Vec<String> =
+        evidence.lock().await.iter().map(|(_, code)| code.as_ref().unwrap().to_string()).collect();
     assert_eq!(
         codes,
         ["REVISION_INCOMPLETE", "REVISION_INCOMPLETE", "REVISION_ACTIVATED"],
@@ -103,23 +86,13 @@ async fn errors_spend_attempts_until_the_row_settles() {
         })
         .give_up(|pass, why| {
             assert!(pass.claim().settling() && !why.deadline);
-            Verdict::Fail {
-                code: why.code,
-                result: Some(json!({"settled": true})),
-            }
+            Verdict::Fail { code: why.code, result: Some(json!({"settled": true})) }
         }),
     );
     let row = queue.until("k", "failed_permanent").await;
-    assert_eq!(
-        (row.code(), row.attempt, row.passes),
-        ("MAX_ATTEMPTS_EXHAUSTED", 3, 3)
-    );
+    assert_eq!((row.code(), row.attempt, row.passes), ("MAX_ATTEMPTS_EXHAUSTED", 3, 3));
     assert_eq!(row.result, Some(json!({"settled": true})));
-    assert_eq!(
-        runs.load(Ordering::Relaxed),
-        2,
-        "the settling claim begins no work"
-    );
+    assert_eq!(runs.load(Ordering::Relaxed), 2, "the settling claim begins no work");
 
     // A user's retry starts from nothing.
     let mut conn = queue.pool.acquire().await.unwrap();
@@ -134,23 +107,15 @@ async fn one_extra_attempt_is_given_once() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
     queue.put(&work("k", &lane).attempts_max(1)).await;
-    let worker = queue.worker(
-        Script::always(Verdict::retry("DRIVER_TRAPPED")).give_up(|pass, why| match pass.claim().cause {
-            None => Verdict::Extra {
-                code: Code::new("ACTIVE_REVISION_RECOVERY"),
-            },
-            Some(_) => Verdict::Fail {
-                code: why.code,
-                result: None,
-            },
-        }),
-    );
+    let worker = queue.worker(Script::always(Verdict::retry("DRIVER_TRAPPED")).give_up(|pass, why| {
+        match pass.claim().cause {
+            None => Verdict::Extra { code: Code::new("ACTIVE_REVISION_RECOVERY") },
+            Some(_) => Verdict::Fail { code: why.code, result: None },
+        }
+    }));
     let row = queue.until("k", "failed_permanent").await;
     // Run, settle, run once more, settle.
-    assert_eq!(
-        (row.passes, row.cause_code.as_deref()),
-        (4, Some("ACTIVE_REVISION_RECOVERY"))
-    );
+    assert_eq!((row.passes, row.cause_code.as_deref()), (4, Some("ACTIVE_REVISION_RECOVERY")));
     worker.stop().await;
 }
 
@@ -171,21 +136,10 @@ async fn a_panic_is_an_attempt_and_the_loop_lives() {
         (row.passes >= 1 && row.state != "claimed").then_some(row)
     })
     .await;
-    assert!(
-        row.code() == "WORKER_PANIC" || row.code() == "OK",
-        "{}",
-        row.code()
-    );
+    assert!(row.code() == "WORKER_PANIC" || row.code() == "OK", "{}", row.code());
     let row = queue.until("poison", "succeeded").await;
     assert_eq!(row.attempt, 2);
-    assert_eq!(
-        worker
-            .stats
-            .counts()
-            .attempts
-            .get(&(KIND.to_owned(), Outcome::Retry)),
-        Some(&1)
-    );
+    assert_eq!(worker.stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Retry)), Some(&1));
     worker.stop().await;
 }
 
@@ -193,45 +147,22 @@ async fn a_panic_is_an_attempt_and_the_loop_lives() {
 async fn waiting_past_the_deadline_is_given_up() {
     let queue = Queue::new().await;
     let lanes = queue.lanes(2).await;
-    queue
-        .put(&work("slow", &lanes[0]).deadline(Duration::from_millis(300)))
-        .await;
-    queue
-        .put(&work("down", &lanes[1]).deadline(Duration::from_millis(300)))
-        .await;
+    queue.put(&work("slow", &lanes[0]).deadline(Duration::from_millis(300))).await;
+    queue.put(&work("down", &lanes[1]).deadline(Duration::from_millis(300))).await;
     let worker = queue.worker(
         Script::new(|pass| {
             let outage = pass.claim().key == "down";
-            let code = if outage {
-                "KUBERNETES_API_UNAVAILABLE"
-            } else {
-                "REVISION_INCOMPLETE"
-            };
+            let code = if outage { "KUBERNETES_API_UNAVAILABLE" } else { "REVISION_INCOMPLETE" };
             let cadence = Cadence::After(Duration::from_millis(50));
-            Box::pin(async move {
-                Verdict::Defer {
-                    code: Code::new(code),
-                    cadence,
-                    outage,
-                }
-            })
+            Box::pin(async move { Verdict::Defer { code: Code::new(code), cadence, outage } })
         })
         .give_up(|pass, why| {
             assert!(pass.past_deadline() && why.deadline);
-            Verdict::Fail {
-                code: why.code,
-                result: None,
-            }
+            Verdict::Fail { code: why.code, result: None }
         }),
     );
-    assert_eq!(
-        queue.until("slow", "failed_permanent").await.code(),
-        "CONVERGENCE_DEADLINE_EXCEEDED"
-    );
-    assert_eq!(
-        queue.until("down", "failed_permanent").await.code(),
-        "KUBERNETES_API_UNAVAILABLE"
-    );
+    assert_eq!(queue.until("slow", "failed_permanent").await.code(), "CONVERGENCE_DEADLINE_EXCEEDED");
+    assert_eq!(queue.until("down", "failed_permanent").await.code(), "KUBERNETES_API_UNAVAILABLE");
     worker.stop().await;
 }
 
@@ -239,9 +170,7 @@ async fn waiting_past_the_deadline_is_given_up() {
 async fn publishing_and_turning_round_move_step_phase_and_deadline() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
-    queue
-        .put(&work("k", &lane).deadline(Duration::from_secs(60)))
-        .await;
+    queue.put(&work("k", &lane).deadline(Duration::from_secs(60))).await;
     let pool = queue.pool.clone();
     let worker = queue.worker(Script::new(move |pass| {
         let (pool, passes) = (pool.clone(), pass.claim().passes);
@@ -249,21 +178,14 @@ async fn publishing_and_turning_round_move_step_phase_and_deadline() {
             let mut tx = pool.begin().await.unwrap();
             pass.guard_in(&mut tx).await.unwrap();
             match passes {
-                1 => pass
-                    .publish_in(&mut tx, "publish", None, Duration::from_millis(1))
-                    .await
-                    .unwrap(),
+                1 => pass.publish_in(&mut tx, "publish", None, Duration::from_millis(1)).await.unwrap(),
                 2 => {
                     let cause = Code::new("RUNTIME_STARTUP_FAILED");
-                    pass.turn_in(&mut tx, "revert", None, &cause, Duration::from_secs(60))
-                        .await
-                        .unwrap();
+                    pass.turn_in(&mut tx, "revert", None, &cause, Duration::from_secs(60)).await.unwrap();
                 }
                 _ => {
-                    let (done, transition) = pass
-                        .finish_in(&mut tx, Verdict::fail("ACTIVATION_ROLLED_BACK"))
-                        .await
-                        .unwrap();
+                    let (done, transition) =
+                        pass.finish_in(&mut tx, Verdict::fail("ACTIVATION_ROLLED_BACK")).await.unwrap();
                     assert_eq!(
                         (transition.step.as_deref(), transition.outcome),
                         (Some("revert"), Outcome::Permanent)
@@ -277,27 +199,13 @@ async fn publishing_and_turning_round_move_step_phase_and_deadline() {
         })
     }));
     let row = queue.until("k", "failed_permanent").await;
-    assert_eq!(
-        (row.phase.as_str(), row.step.as_deref()),
-        ("rollback", Some("revert"))
-    );
+    assert_eq!((row.phase.as_str(), row.step.as_deref()), ("rollback", Some("revert")));
     assert_eq!(
         (row.cause_code.as_deref(), row.code()),
         (Some("RUNTIME_STARTUP_FAILED"), "ACTIVATION_ROLLED_BACK")
     );
-    assert_eq!(
-        (row.attempt, row.passes),
-        (1, 3),
-        "turning round starts the attempts anew"
-    );
-    assert_eq!(
-        worker
-            .stats
-            .counts()
-            .attempts
-            .get(&(KIND.to_owned(), Outcome::Permanent)),
-        Some(&1)
-    );
+    assert_eq!((row.attempt, row.passes), (1, 3), "turning round starts the attempts anew");
+    assert_eq!(worker.stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Permanent)), Some(&1));
     worker.stop().await;
 }
 

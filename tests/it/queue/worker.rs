@@ -21,13 +21,8 @@ const NEVER: Duration = Duration::from_secs(600);
 async fn a_hint_from_another_process_is_heard() {
     let mut queue = Queue::new().await;
     let lane = queue.lane().await;
-    let worker = queue.worker_with(
-        Settings {
-            poll: NEVER,
-            ..settings()
-        },
-        Script::always(Verdict::complete("OK")),
-    );
+    let worker =
+        queue.worker_with(Settings { poll: NEVER, ..settings() }, Script::always(Verdict::complete("OK")));
     eventually("first look", async || worker.stats.observation_age()).await;
     // Hints of another process: the worker does not share them, NOTIFY brings them.
     queue.hints = Hints::default();
@@ -48,10 +43,7 @@ async fn a_lost_listener_costs_a_poll_and_comes_back() {
     let mut queue = Queue::new().await;
     let lane = queue.lane().await;
     let poll = Duration::from_millis(300);
-    let worker = queue.worker_with(
-        Settings { poll, ..settings() },
-        Script::always(Verdict::complete("OK")),
-    );
+    let worker = queue.worker_with(Settings { poll, ..settings() }, Script::always(Verdict::complete("OK")));
     queue.hints = Hints::default();
     let mut admin = queue.admin().await;
     let listeners = async |admin: &mut sqlx::PgConnection| {
@@ -63,10 +55,7 @@ async fn a_lost_listener_costs_a_poll_and_comes_back() {
         .await
         .unwrap()
     };
-    eventually("listener", async || {
-        (listeners(&mut admin).await == 1).then_some(())
-    })
-    .await;
+    eventually("listener", async || (listeners(&mut admin).await == 1).then_some(())).await;
     sqlx::query!(
         "select pg_terminate_backend(pid) from pg_stat_activity
           where datname = current_database() and query ilike 'listen%'"
@@ -77,15 +66,8 @@ async fn a_lost_listener_costs_a_poll_and_comes_back() {
     let began = Instant::now();
     queue.enqueue("k", &lane).await;
     queue.until("k", "succeeded").await;
-    assert!(
-        began.elapsed() < poll + Duration::from_secs(1),
-        "{:?}",
-        began.elapsed()
-    );
-    eventually("listener is back", async || {
-        (listeners(&mut admin).await == 1).then_some(())
-    })
-    .await;
+    assert!(began.elapsed() < poll + Duration::from_secs(1), "{:?}", began.elapsed());
+    eventually("listener is back", async || (listeners(&mut admin).await == 1).then_some(())).await;
     worker.stop().await;
 }
 
@@ -93,10 +75,7 @@ async fn a_lost_listener_costs_a_poll_and_comes_back() {
 async fn polling_alone_works() {
     let mut queue = Queue::new().await;
     let lane = queue.lane().await;
-    let db = Database {
-        listener: None,
-        ..Database::from(queue.pool.clone())
-    };
+    let db = Database { listener: None, ..Database::from(queue.pool.clone()) };
     let script = Script::always(Verdict::complete("OK"));
     let worker = run(Worker::new(db, settings(), script, Arc::new(|| 0.5)));
     queue.hints = Hints::default();
@@ -109,10 +88,7 @@ async fn polling_alone_works() {
 async fn an_idle_worker_asks_at_most_four_times_a_second() {
     let queue = Queue::new().await;
     let worker = queue.worker_with(
-        Settings {
-            poll: Duration::from_secs(1),
-            ..settings()
-        },
+        Settings { poll: Duration::from_secs(1), ..settings() },
         Script::always(Verdict::complete("OK")),
     );
     eventually("first look", async || worker.stats.observation_age()).await;
@@ -163,34 +139,21 @@ async fn draining_spends_no_attempt() {
     };
     let drain = Duration::from_millis(700);
     let worker = queue.worker_with(Settings { drain, ..settings() }, script());
-    eventually("all run", async || {
-        (began.load(Ordering::Relaxed) == 3).then_some(())
-    })
-    .await;
+    eventually("all run", async || (began.load(Ordering::Relaxed) == 3).then_some(())).await;
     worker.shutdown.cancel();
     // What has begun nothing outside is given back at once.
     queue.until("idle", "queued").await;
     assert_eq!(queue.row("stepping").await.state, "claimed");
     go.notify_one();
     worker.stop().await;
-    for (key, step, cut) in [
-        ("idle", None, false),
-        ("stepping", Some("prepare"), false),
-        ("stuck", None, true),
-    ] {
+    for (key, step, cut) in
+        [("idle", None, false), ("stepping", Some("prepare"), false), ("stuck", None, true)]
+    {
         let row = queue.row(key).await;
-        assert_eq!(
-            (row.state.as_str(), row.attempt, row.passes),
-            ("queued", 0, 1),
-            "{key}"
-        );
+        assert_eq!((row.state.as_str(), row.attempt, row.passes), ("queued", 0, 1), "{key}");
         assert_eq!(row.step.as_deref(), step, "{key}");
         assert_eq!(row.hold_in > 0.0, cut, "{key} {}", row.hold_in);
-        assert_eq!(
-            (row.busy, row.fence_floor),
-            (false, if cut { 2 } else { 0 }),
-            "{key}"
-        );
+        assert_eq!((row.busy, row.fence_floor), (false, if cut { 2 } else { 0 }), "{key}");
     }
 }
 
@@ -216,18 +179,13 @@ async fn concurrent_enqueue_and_finish_lose_nothing() {
         done.unwrap();
     }
     let all = i64::try_from(ROWS).unwrap();
-    eventually("all done", async || {
-        (queue.states().await.get("succeeded") == Some(&all)).then_some(())
-    })
-    .await;
+    eventually("all done", async || (queue.states().await.get("succeeded") == Some(&all)).then_some(()))
+        .await;
     let mut conn = queue.pool.acquire().await.unwrap();
     assert_eq!(occ_queue::sweep_lanes(&mut conn).await.unwrap(), 0);
     for worker in workers {
         let counts = worker.stats.counts();
-        assert_eq!(
-            (counts.lanes_repaired, counts.lanes_busy, counts.recovered),
-            (0, 0, 0)
-        );
+        assert_eq!((counts.lanes_repaired, counts.lanes_busy, counts.recovered), (0, 0, 0));
         worker.stop().await;
     }
 }
@@ -251,10 +209,7 @@ async fn the_sweep_repairs_what_a_bug_would_leave() {
     assert_eq!(occ_queue::sweep_lanes(&mut conn).await.unwrap(), 2);
     assert_eq!(occ_queue::sweep_lanes(&mut conn).await.unwrap(), 0);
     let worker = queue.worker(Script::always(Verdict::complete("OK")));
-    eventually("all done", async || {
-        (queue.states().await.get("succeeded") == Some(&3)).then_some(())
-    })
-    .await;
+    eventually("all done", async || (queue.states().await.get("succeeded") == Some(&3)).then_some(())).await;
     worker.stop().await;
 }
 

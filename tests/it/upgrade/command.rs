@@ -38,17 +38,11 @@ async fn a_database_goes_from_empty_to_current() {
     let database = Database::empty().await.unwrap();
     let url = database.url("occ_migrator");
     let checked = run(Some(&url), &["--check", "--json"]);
-    assert_eq!(
-        (code(&checked), record(&checked)["state"].as_str()),
-        (0, Some("empty"))
-    );
+    assert_eq!((code(&checked), record(&checked)["state"].as_str()), (0, Some("empty")));
     assert_eq!(code(&run(Some(&url), &["--check", "--require-current"])), 1);
 
     let migrated = run(Some(&url), &[]);
-    assert_eq!(
-        (code(&migrated), record(&migrated)["event"].as_str()),
-        (0, Some("migration.completed"))
-    );
+    assert_eq!((code(&migrated), record(&migrated)["event"].as_str()), (0, Some("migration.completed")));
 
     let checked = run(Some(&url), &["--check", "--require-current", "--json"]);
     let record = record(&checked);
@@ -62,22 +56,14 @@ async fn each_failure_has_its_exit_status_and_names_its_code() {
     let database = Database::new().await.unwrap();
     let url = database.url("occ_migrator");
     let mut db = database.connect("occ_migrator").await.unwrap();
-    execute(&mut db, "update occ_migrations.receipts set success = false")
-        .await
-        .unwrap();
+    execute(&mut db, "update occ_migrations.receipts set success = false").await.unwrap();
     let refused = run(Some(&url), &[]);
     let said = record(&refused);
-    assert_eq!(
-        (code(&refused), said["code"].as_str()),
-        (3, Some("MIGRATION_HISTORY_UNSUPPORTED"))
-    );
+    assert_eq!((code(&refused), said["code"].as_str()), (3, Some("MIGRATION_HISTORY_UNSUPPORTED")));
     assert_eq!(said["reason"], "receipt-unfinished");
 
     let absent = run(Some("postgres://occ_migrator:hunter2@127.0.0.1:1/occ"), &[]);
-    assert_eq!(
-        (code(&absent), record(&absent)["code"].as_str()),
-        (1, Some("PERSISTENCE_UNAVAILABLE"))
-    );
+    assert_eq!((code(&absent), record(&absent)["code"].as_str()), (1, Some("PERSISTENCE_UNAVAILABLE")));
     assert!(!String::from_utf8_lossy(&absent.stderr).contains("hunter2"));
 
     assert_eq!(code(&run(None, &[])), 2);

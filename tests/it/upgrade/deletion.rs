@@ -36,10 +36,7 @@ async fn finalize(db: &mut PgConnection, token: &str, epoch: i64) -> bool {
     let call = filled(&format!(
         "select occ.finalize_agent_deletion('{{ns}}', '{{agt}}', 'delete', '{token}', {epoch})"
     ));
-    sqlx::query_scalar(AssertSqlSafe(call))
-        .fetch_one(db)
-        .await
-        .unwrap()
+    sqlx::query_scalar(AssertSqlSafe(call)).fetch_one(db).await.unwrap()
 }
 
 async fn count(db: &mut PgConnection, what: &str) -> i64 {
@@ -67,13 +64,7 @@ async fn a_live_claim_removes_everything_that_names_the_agent() {
     ] {
         assert_eq!(count(&mut owner, gone).await, 0, "{gone}");
     }
-    for kept in [
-        "agents",
-        "agent_revisions",
-        "work",
-        "work_lane",
-        "iam_bindings where id = '{binding}'",
-    ] {
+    for kept in ["agents", "agent_revisions", "work", "work_lane", "iam_bindings where id = '{binding}'"] {
         assert_eq!(count(&mut owner, kept).await, 1, "{kept}");
     }
     let audit: (String, serde_json::Value) = sqlx::query_scalar::<_, sqlx::types::Json<_>>(
@@ -85,18 +76,8 @@ async fn a_live_claim_removes_everything_that_names_the_agent() {
     .0;
     assert_eq!(audit.0, filled("{prn}"));
     let removed = filled(r#"["{binding2}", "{binding3}", "{rst}"]"#);
-    assert_eq!(
-        audit.1,
-        serde_json::from_str::<serde_json::Value>(&removed).unwrap()
-    );
-    assert_eq!(
-        count(
-            &mut owner,
-            "events where kind = 'agent.deleted' and resource_id = '{agt}'"
-        )
-        .await,
-        1
-    );
+    assert_eq!(audit.1, serde_json::from_str::<serde_json::Value>(&removed).unwrap());
+    assert_eq!(count(&mut owner, "events where kind = 'agent.deleted' and resource_id = '{agt}'").await, 1);
 }
 
 #[tokio::test]
@@ -123,12 +104,7 @@ async fn anything_but_the_live_claim_changes_nothing() {
     let cases = [
         ("wrong token", "select 1", other, 7),
         ("older epoch", "select 1", TOKEN, 6),
-        (
-            "lapsed lease",
-            "update occ.work set lease_until = now() where key = 'delete'",
-            TOKEN,
-            7,
-        ),
+        ("lapsed lease", "update occ.work set lease_until = now() where key = 'delete'", TOKEN, 7),
         (
             "other kind",
             "alter table occ.work disable trigger user; update occ.work set kind = 'agent.stop' where key = 'delete'",
@@ -141,12 +117,7 @@ async fn anything_but_the_live_claim_changes_nothing() {
             TOKEN,
             7,
         ),
-        (
-            "still active",
-            "update occ.agents set active_revision_id = '{rev}' where id = '{agt}'",
-            TOKEN,
-            7,
-        ),
+        ("still active", "update occ.agents set active_revision_id = '{rev}' where id = '{agt}'", TOKEN, 7),
     ];
     for (case, change, token, epoch) in cases {
         let database = Database::new().await.unwrap();
@@ -190,26 +161,16 @@ async fn a_failed_deletion_is_taken_over_and_nothing_else() {
         update occ.work_lane set due_at = null where lane = '{agt}'";
     execute(&mut owner, &filled(ended)).await.unwrap();
     let mut app = database.connect("occ_app").await.unwrap();
-    for (key, expected) in [
-        ("stop", false),
-        ("done", false),
-        ("absent", false),
-        ("delete", true),
-        ("delete", false),
-    ] {
+    for (key, expected) in
+        [("stop", false), ("done", false), ("absent", false), ("delete", true), ("delete", false)]
+    {
         let call = filled(&format!("select occ.work_take_over('{key}', '{{spn2}}')"));
-        let taken: bool = sqlx::query_scalar(AssertSqlSafe(call))
-            .fetch_one(&mut app)
-            .await
-            .unwrap();
+        let taken: bool = sqlx::query_scalar(AssertSqlSafe(call)).fetch_one(&mut app).await.unwrap();
         assert_eq!(taken, expected, "{key}");
     }
     let queued = "work where key = 'delete' and state = 'queued' and attempt = 0 and actor_id = '{spn2}'";
     assert_eq!(count(&mut owner, queued).await, 1);
-    assert_eq!(
-        count(&mut owner, "work_lane where lane = '{agt}' and due_at <= now()").await,
-        1
-    );
+    assert_eq!(count(&mut owner, "work_lane where lane = '{agt}' and due_at <= now()").await, 1);
     let audited = "audit_events where action = 'openclaw.work.takeover' and actor_id = '{spn2}' and work_key = 'delete'";
     assert_eq!(count(&mut owner, audited).await, 1);
 }

@@ -17,11 +17,9 @@ pub(super) fn filled(statement: &str) -> String {
     ];
     let mut text = statement.to_owned();
     for prefix in prefixes {
-        for (tenant, mark) in [
-            (1, format!("{{{prefix}}}")),
-            (2, format!("{{{prefix}2}}")),
-            (3, format!("{{{prefix}3}}")),
-        ] {
+        for (tenant, mark) in
+            [(1, format!("{{{prefix}}}")), (2, format!("{{{prefix}2}}")), (3, format!("{{{prefix}3}}"))]
+        {
             text = text.replace(&mark, &id(prefix, tenant));
         }
     }
@@ -69,9 +67,7 @@ fn own(tenant: u32) -> String {
         insert into occ.work_lane (lane, namespace_id, due_at) values ('{agt}', '{ns}', now());
         insert into occ.work (key, kind, lane, namespace_id, agent_id, revision_id, actor_id, available_at, attempts_max)
           values ('revision-{n}', 'revision.reconcile', '{agt}', '{ns}', '{agt}', '{rev}', '{prn}', now(), 5)";
-    let mut text = statements
-        .replace("{n}", &tenant.to_string())
-        .replace("{digest}", &"0".repeat(64));
+    let mut text = statements.replace("{n}", &tenant.to_string()).replace("{digest}", &"0".repeat(64));
     for prefix in ["ns", "cfg", "sec", "agt", "rev", "spn"] {
         text = text.replace(&format!("{{{prefix}}}"), &id(prefix, tenant));
     }

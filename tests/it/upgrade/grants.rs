@@ -23,31 +23,13 @@ const GRANTS: [(&str, bool, Update, bool); 29] = [
     ("schema_state", false, Never, false),
     ("bootstrap_attempts", true, Never, false),
     ("audit_events", true, Never, false),
-    (
-        "namespaces",
-        true,
-        Only(&["status", "updated_at", "deleted_at"]),
-        false,
-    ),
-    (
-        "configurations",
-        true,
-        Only(&["generation", "document", "updated_at"]),
-        true,
-    ),
+    ("namespaces", true, Only(&["status", "updated_at", "deleted_at"]), false),
+    ("configurations", true, Only(&["generation", "document", "updated_at"]), true),
     ("configuration_secret_bindings", true, Never, true),
     (
         "secrets",
         true,
-        Only(&[
-            "state",
-            "version",
-            BACKEND[0],
-            BACKEND[1],
-            BACKEND[2],
-            BACKEND[3],
-            "updated_at",
-        ]),
+        Only(&["state", "version", BACKEND[0], BACKEND[1], BACKEND[2], BACKEND[3], "updated_at"]),
         true,
     ),
     ("secret_values", true, AllBut(&["secret_id"]), true),
@@ -102,14 +84,7 @@ const GRANTS: [(&str, bool, Update, bool); 29] = [
     (
         "users",
         true,
-        Only(&[
-            "name",
-            "password_hash",
-            "version",
-            "method_version",
-            "disabled_at",
-            "updated_at",
-        ]),
+        Only(&["name", "password_hash", "version", "method_version", "disabled_at", "updated_at"]),
         true,
     ),
     ("service_keys", true, Only(&["last_used_at", "revoked_at"]), true),
@@ -132,20 +107,10 @@ const GRANTS: [(&str, bool, Update, bool); 29] = [
         true,
     ),
     ("work_lane", true, AllBut(&["lane", "namespace_id"]), false),
-    (
-        "idempotency_keys",
-        true,
-        AllBut(&["principal_id", "scope", "key"]),
-        true,
-    ),
+    ("idempotency_keys", true, AllBut(&["principal_id", "scope", "key"]), true),
     ("events", true, AllBut(&["seq"]), true),
     ("processes", true, AllBut(&["id"]), true),
-    (
-        "plugin_observations",
-        true,
-        AllBut(&["process_id", "plugin_id", "digest"]),
-        true,
-    ),
+    ("plugin_observations", true, AllBut(&["process_id", "plugin_id", "digest"]), true),
     ("reconciler_runs", true, AllBut(&["name"]), true),
 ];
 
@@ -196,10 +161,7 @@ async fn each_cell_of_the_grant_table_holds() {
                     ),
                     *insert && !filled,
                 ),
-                (
-                    format!("update occ.{table} set {column} = {column} where false"),
-                    updatable && !filled,
-                ),
+                (format!("update occ.{table} set {column} = {column} where false"), updatable && !filled),
             ];
             for (statement, expected) in cells {
                 if allowed(execute(&mut app, &statement).await, &statement) != expected {

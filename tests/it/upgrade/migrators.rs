@@ -46,10 +46,7 @@ async fn the_next_migrator_takes_over_from_one_that_was_killed() {
     let database = Database::empty().await.unwrap();
     let mut holder = database.connect("occ_migrator").await.unwrap();
     execute(&mut holder, LOCK).await.unwrap();
-    let process: i32 = sqlx::query_scalar("select pg_backend_pid()")
-        .fetch_one(&mut holder)
-        .await
-        .unwrap();
+    let process: i32 = sqlx::query_scalar("select pg_backend_pid()").fetch_one(&mut holder).await.unwrap();
     let config = MigrateConfig::new(database.url("occ_migrator"));
     let mut runs = tokio::task::JoinSet::new();
     runs.spawn(async move { migrate::run(&config).await });
@@ -64,14 +61,10 @@ async fn the_next_migrator_takes_over_from_one_that_was_killed() {
         .fetch_one(&mut database.connect("postgres").await.unwrap())
         .await
         .unwrap();
-        waits
-            .then_some(())
-            .ok_or_else(|| "it is not connected".to_owned())
+        waits.then_some(()).ok_or_else(|| "it is not connected".to_owned())
     })
     .await;
-    execute(&mut superuser, &format!("select pg_terminate_backend({process})"))
-        .await
-        .unwrap();
+    execute(&mut superuser, &format!("select pg_terminate_backend({process})")).await.unwrap();
     let done = runs.join_next().await.unwrap().unwrap().unwrap();
     assert_eq!(done.version, migrate::expected_version());
 }
@@ -113,21 +106,13 @@ async fn a_lost_answer_to_commit_runs_no_file_twice() {
     let database = Database::empty().await.unwrap();
     let proxy = Proxy::start(&database, Manner::Direct).await.unwrap();
     proxy.cut_commit(3);
-    let done = migrate::run(&MigrateConfig::new(proxy.url("occ_migrator")))
-        .await
-        .unwrap();
+    let done = migrate::run(&MigrateConfig::new(proxy.url("occ_migrator"))).await.unwrap();
     assert!(proxy.has_cut());
-    let names: Vec<String> = Source::embedded()
-        .files()
-        .iter()
-        .map(|file| file.name.clone())
-        .collect();
+    let names: Vec<String> = Source::embedded().files().iter().map(|file| file.name.clone()).collect();
     assert_eq!(done.applied, names);
     let mut db = database.connect("occ_migrator").await.unwrap();
-    let receipts: i64 = sqlx::query_scalar("select count(*) from occ_migrations.receipts")
-        .fetch_one(&mut db)
-        .await
-        .unwrap();
+    let receipts: i64 =
+        sqlx::query_scalar("select count(*) from occ_migrations.receipts").fetch_one(&mut db).await.unwrap();
     assert_eq!(usize::try_from(receipts).unwrap(), names.len());
 }
 
@@ -135,14 +120,8 @@ async fn a_lost_answer_to_commit_runs_no_file_twice() {
 async fn a_transaction_pooler_is_refused() {
     let database = Database::empty().await.unwrap();
     let proxy = Proxy::start(&database, Manner::Pooled).await.unwrap();
-    let error = migrate::run(&MigrateConfig::new(proxy.url("occ_migrator")))
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (error.reason(), error.exit_status()),
-        (Some(Reason::ConnectionPooled), 3),
-        "{error}"
-    );
+    let error = migrate::run(&MigrateConfig::new(proxy.url("occ_migrator"))).await.unwrap_err();
+    assert_eq!((error.reason(), error.exit_status()), (Some(Reason::ConnectionPooled), 3), "{error}");
     let mut db = database.connect("occ_migrator").await.unwrap();
     let untouched: bool = sqlx::query_scalar("select to_regnamespace('occ_migrations') is null")
         .fetch_one(&mut db)

@@ -22,15 +22,11 @@ struct Refusal {
 
 /// Runs one or more statements.
 async fn execute(db: &mut PgConnection, statements: &str) -> Result<(), Refusal> {
-    match sqlx::raw_sql(AssertSqlSafe(statements.to_owned()))
-        .execute(db)
-        .await
-    {
+    match sqlx::raw_sql(AssertSqlSafe(statements.to_owned())).execute(db).await {
         Ok(_) => Ok(()),
         Err(error) => {
-            let error = error
-                .as_database_error()
-                .unwrap_or_else(|| panic!("no answer of the server: {error}"));
+            let error =
+                error.as_database_error().unwrap_or_else(|| panic!("no answer of the server: {error}"));
             Err(Refusal {
                 sqlstate: error.code().unwrap_or_default().into_owned(),
                 table: error.table().map(str::to_owned),

@@ -190,25 +190,16 @@ async fn each_rule_accepts_and_refuses() {
     let database = Database::new().await.unwrap();
     let mut db = database.connect("occ_migrator").await.unwrap();
     tenants(&mut db).await;
-    execute(&mut db, &filled(&AUDIT.replace("{aud}", "{aud2}")))
-        .await
-        .unwrap();
+    execute(&mut db, &filled(&AUDIT.replace("{aud}", "{aud2}"))).await.unwrap();
     for (rule, table, accepted, refused) in RULES {
-        assert_eq!(
-            tried(&mut db, &filled(accepted)).await,
-            Ok(()),
-            "{rule}: accepted"
-        );
+        assert_eq!(tried(&mut db, &filled(accepted)).await, Ok(()), "{rule}: accepted");
         let refusal = tried(&mut db, &filled(refused)).await.expect_err(rule);
         assert_eq!(
             (refusal.sqlstate.as_str(), refusal.table.as_deref()),
             ("55000", Some(table)),
             "{rule}: {refusal:?}"
         );
-        assert!(
-            refusal.message.starts_with(&format!("occ.{table}: ")),
-            "{rule}: {refusal:?}"
-        );
+        assert!(refusal.message.starts_with(&format!("occ.{table}: ")), "{rule}: {refusal:?}");
     }
 }
 
@@ -224,10 +215,7 @@ async fn a_value_is_kept_only_for_the_database_store() {
         values ('{sec3}', '{ns}', 'other', 'kubernetes', 'x');";
     let refused = format!("{elsewhere} {}", value.replace("{sec}", "{sec3}"));
     let refusal = tried(&mut db, &filled(&refused)).await.unwrap_err();
-    assert_eq!(
-        (refusal.sqlstate.as_str(), refusal.table.as_deref()),
-        ("55000", Some("secret_values"))
-    );
+    assert_eq!((refusal.sqlstate.as_str(), refusal.table.as_deref()), ("55000", Some("secret_values")));
 }
 
 #[tokio::test]
@@ -242,24 +230,13 @@ async fn the_application_deletes_only_work_that_is_no_history() {
           from unnest(array['agent-stop', 'revision-reconcile', 'namespace-ensure']) as k";
     execute(&mut owner, &filled(ended)).await.unwrap();
     let mut app = database.connect("occ_app").await.unwrap();
-    assert_eq!(
-        tried(&mut app, "delete from occ.work where key = 'agent-stop'").await,
-        Ok(())
-    );
+    assert_eq!(tried(&mut app, "delete from occ.work where key = 'agent-stop'").await, Ok(()));
     for key in ["revision-1", "revision-reconcile", "namespace-ensure"] {
-        let refusal = tried(&mut app, &format!("delete from occ.work where key = '{key}'"))
-            .await
-            .expect_err(key);
-        assert_eq!(
-            (refusal.sqlstate.as_str(), refusal.table.as_deref()),
-            ("55000", Some("work")),
-            "{key}"
-        );
+        let refusal =
+            tried(&mut app, &format!("delete from occ.work where key = '{key}'")).await.expect_err(key);
+        assert_eq!((refusal.sqlstate.as_str(), refusal.table.as_deref()), ("55000", Some("work")), "{key}");
     }
-    assert_eq!(
-        tried(&mut owner, "delete from occ.work where key = 'revision-1'").await,
-        Ok(())
-    );
+    assert_eq!(tried(&mut owner, "delete from occ.work where key = 'revision-1'").await, Ok(()));
 }
 
 #[tokio::test]
@@ -268,26 +245,13 @@ async fn the_last_administrator_stays_by_every_path() {
     let mut db = database.connect("occ_migrator").await.unwrap();
     tenants(&mut db).await;
     let paths = [
-        (
-            "iam_bindings",
-            "delete from occ.iam_bindings where id = '{binding}'",
-        ),
-        (
-            "iam_role_permissions",
-            "delete from occ.iam_role_permissions where role_id = '{role}'",
-        ),
-        (
-            "users",
-            "update occ.users set disabled_at = now() where id = '{usr}'",
-        ),
+        ("iam_bindings", "delete from occ.iam_bindings where id = '{binding}'"),
+        ("iam_role_permissions", "delete from occ.iam_role_permissions where role_id = '{role}'"),
+        ("users", "update occ.users set disabled_at = now() where id = '{usr}'"),
     ];
     for (table, path) in paths {
         let refusal = tried(&mut db, &filled(path)).await.expect_err(path);
-        assert_eq!(
-            (refusal.sqlstate.as_str(), refusal.table.as_deref()),
-            ("55000", Some(table)),
-            "{path}"
-        );
+        assert_eq!((refusal.sqlstate.as_str(), refusal.table.as_deref()), ("55000", Some(table)), "{path}");
     }
 
     // With another administrator each of these passes, and so does a removal of tenants' bindings at any time.
@@ -297,11 +261,7 @@ async fn the_last_administrator_stays_by_every_path() {
         insert into occ.iam_bindings (id, role_id, identity_id, created_by)
           values ('{binding3}', '{role3}', '{spn3}', 'x');";
     for (_, path) in paths {
-        assert_eq!(
-            tried(&mut db, &filled(&format!("{second} {path}"))).await,
-            Ok(()),
-            "{path}"
-        );
+        assert_eq!(tried(&mut db, &filled(&format!("{second} {path}"))).await, Ok(()), "{path}");
     }
     let tenant = "insert into occ.iam_bindings (id, role_id, identity_id, namespace_id, created_by)
           values ('{binding3}', '{role}', '{spn}', '{ns}', 'x'); delete from occ.iam_bindings where id = '{binding3}'";
@@ -316,16 +276,9 @@ async fn the_last_administrator_stays_when_he_is_one_by_a_group() {
     let by_group = "insert into occ.iam_group_members (group_id, principal_id) values ('{grp}', '{prn}');
         insert into occ.iam_bindings (id, role_id, group_id, created_by) values ('{binding2}', '{role}', '{grp}', 'x');
         delete from occ.iam_bindings where id = '{binding}'";
-    execute(&mut db, &format!("begin; {}; commit", filled(by_group)))
-        .await
-        .unwrap();
-    let refusal = tried(&mut db, "delete from occ.iam_group_members")
-        .await
-        .unwrap_err();
-    assert_eq!(
-        (refusal.sqlstate.as_str(), refusal.table.as_deref()),
-        ("55000", Some("iam_group_members"))
-    );
+    execute(&mut db, &format!("begin; {}; commit", filled(by_group))).await.unwrap();
+    let refusal = tried(&mut db, "delete from occ.iam_group_members").await.unwrap_err();
+    assert_eq!((refusal.sqlstate.as_str(), refusal.table.as_deref()), ("55000", Some("iam_group_members")));
 }
 
 #[tokio::test]
@@ -341,13 +294,8 @@ async fn a_lane_has_one_claim() {
                      gen_random_uuid(), now(), 1)"
         ))
     };
-    assert_eq!(
-        tried(&mut db, &[claimed("a", ""), claimed("b", "2")].join(";")).await,
-        Ok(())
-    );
-    let refusal = tried(&mut db, &[claimed("a", ""), claimed("b", "")].join(";"))
-        .await
-        .unwrap_err();
+    assert_eq!(tried(&mut db, &[claimed("a", ""), claimed("b", "2")].join(";")).await, Ok(()));
+    let refusal = tried(&mut db, &[claimed("a", ""), claimed("b", "")].join(";")).await.unwrap_err();
     assert_eq!(refusal.sqlstate, "23505");
     assert!(refusal.message.contains("work_one_claim_per_lane"), "{refusal:?}");
 }
@@ -364,9 +312,7 @@ async fn of_two_removals_at_once_that_leave_nobody_one_is_refused() {
     let mut sessions = Vec::new();
     for binding in ["{binding}", "{binding3}"] {
         let mut app = database.connect("occ_app").await.unwrap();
-        let removal = filled(&format!(
-            "begin; delete from occ.iam_bindings where id = '{binding}'"
-        ));
+        let removal = filled(&format!("begin; delete from occ.iam_bindings where id = '{binding}'"));
         execute(&mut app, &removal).await.unwrap();
         sessions.push(app);
     }
@@ -378,9 +324,7 @@ async fn of_two_removals_at_once_that_leave_nobody_one_is_refused() {
     let refused: Vec<_> = said.into_iter().filter_map(Result::err).collect();
     assert_eq!(refused.len(), 1, "{refused:?}");
     assert_eq!(refused[0].sqlstate, "55000");
-    let left: i64 = sqlx::query_scalar("select count(*) from occ.iam_bindings")
-        .fetch_one(&mut owner)
-        .await
-        .unwrap();
+    let left: i64 =
+        sqlx::query_scalar("select count(*) from occ.iam_bindings").fetch_one(&mut owner).await.unwrap();
     assert_eq!(left, 1);
 }

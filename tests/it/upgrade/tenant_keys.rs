@@ -114,15 +114,9 @@ async fn an_agents_identity_never_owns_a_key() {
         values ('{key}', '{spn}', '{ns}', 'k', 'occ_abcdefgh', sha256('x'), 'x', now() + interval '2 days')";
     let refusal = tried(&mut db, &filled(key)).await.unwrap_err();
     assert_eq!(refusal.sqlstate, "23503");
-    let lie = key.replace(
-        "service_principal_id, namespace_id",
-        "service_principal_id, keyable, namespace_id",
-    );
-    let refusal = tried(
-        &mut db,
-        &filled(&lie.replace("'{spn}', '{ns}'", "'{spn}', false, '{ns}'")),
-    )
-    .await
-    .unwrap_err();
+    let lie =
+        key.replace("service_principal_id, namespace_id", "service_principal_id, keyable, namespace_id");
+    let refusal =
+        tried(&mut db, &filled(&lie.replace("'{spn}', '{ns}'", "'{spn}', false, '{ns}'"))).await.unwrap_err();
     assert_eq!(refusal.sqlstate, "23514");
 }

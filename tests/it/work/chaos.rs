@@ -27,11 +27,7 @@ struct Dice {
 
 impl Injector for Dice {
     fn at(&self, point: Point<'_>) -> Fault {
-        let roll = self
-            .random
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .random_range(0..100_u32);
+        let roll = self.random.lock().unwrap_or_else(PoisonError::into_inner).random_range(0..100_u32);
         if roll >= FAULTS_PERCENT {
             return Fault::None;
         }
@@ -40,10 +36,7 @@ impl Injector for Dice {
             1 if point.when == When::Before => Fault::Repeat,
             1 => Fault::None,
             _ => {
-                self.crashed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(point.key.to_owned());
+                self.crashed.lock().unwrap_or_else(PoisonError::into_inner).push(point.key.to_owned());
                 Fault::Crash
             }
         }
@@ -95,10 +88,7 @@ async fn live(world: Arc<World>, agent: Agent, seed: u64) -> (Agent, Intent, Vec
 }
 
 async fn chaos(seed: u64) {
-    let dice = Arc::new(Dice {
-        random: Mutex::new(StdRng::seed_from_u64(seed)),
-        crashed: Mutex::default(),
-    });
+    let dice = Arc::new(Dice { random: Mutex::new(StdRng::seed_from_u64(seed)), crashed: Mutex::default() });
     let mut world = World::new().await;
     world.injector = Some(Arc::clone(&dice) as Arc<dyn Injector>);
     world.attempts_max = 50;
@@ -142,40 +132,24 @@ async fn check(world: &World, seed: u64, agent: &Agent, last: Intent, revisions:
             .code
             .as_deref()
             .is_some_and(|code| code == "REVISION_ACTIVATED" || code == "REVISION_ALREADY_ACTIVE");
-        assert!(
-            !activated || *intent == Intent::Deploy,
-            "seed {seed}: {revision} {intent:?} {row:?}"
-        );
+        assert!(!activated || *intent == Intent::Deploy, "seed {seed}: {revision} {intent:?} {row:?}");
         ends.insert(revision.clone(), activated);
     }
     let about = format!("seed {seed} {agent:?} {last:?} {pointer:?} {runtime:?} {ends:?}");
     let newest = revisions.last().map(|(revision, _)| revision.clone());
     match last {
-        Intent::Stop => assert_eq!(
-            (pointer.clone(), runtime.serving.clone()),
-            (None, None),
-            "{about}"
-        ),
+        Intent::Stop => assert_eq!((pointer.clone(), runtime.serving.clone()), (None, None), "{about}"),
         Intent::Deploy => assert_eq!((&pointer, &runtime.serving), (&newest, &newest), "{about}"),
         // Never restored to a revision that was not activated; it serves what the pointer says.
         Intent::DeployBroken | Intent::DeployImpossible => {
-            if let Some(pointer) = pointer
-                .as_ref()
-                .filter(|pointer| Some(*pointer) != newest.as_ref())
-            {
+            if let Some(pointer) = pointer.as_ref().filter(|pointer| Some(*pointer) != newest.as_ref()) {
                 assert_eq!(ends.get(pointer), Some(&true), "{about}");
                 assert_eq!(runtime.serving.as_ref(), Some(pointer), "{about}");
             }
         }
     }
     let activated = ends.values().filter(|activated| **activated).count();
-    assert_eq!(
-        world
-            .audited(&agent.id, "openclaw.agents.lifecycle.activate")
-            .await,
-        activated,
-        "{about}"
-    );
+    assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.activate").await, activated, "{about}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

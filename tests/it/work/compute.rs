@@ -60,21 +60,13 @@ impl FakeCompute {
     pub(crate) fn script(&self, operation: &str, about: &str, answers: &[Answer]) {
         self.with(|state| {
             let key = (operation.to_owned(), about.to_owned());
-            state
-                .scripts
-                .entry(key)
-                .or_default()
-                .extend(answers.iter().cloned());
+            state.scripts.entry(key).or_default().extend(answers.iter().cloned());
         });
     }
 
     /// Every answer from now on, until [`heal`](Self::heal).
     pub(crate) fn fail_always(&self, operation: &str, about: &str, answer: Answer) {
-        self.with(|state| {
-            state
-                .broken
-                .insert((operation.to_owned(), about.to_owned()), answer)
-        });
+        self.with(|state| state.broken.insert((operation.to_owned(), about.to_owned()), answer));
     }
 
     pub(crate) fn heal(&self) {
@@ -120,11 +112,7 @@ impl FakeCompute {
     fn decide(&self, call: &CallContext, operation: Operation<'_>) -> CallResult<Progress> {
         let (name, about) = named(operation);
         self.with(|state| {
-            let lane = call
-                .agent
-                .clone()
-                .or_else(|| call.tenant.clone())
-                .expect("a subject");
+            let lane = call.agent.clone().or_else(|| call.tenant.clone()).expect("a subject");
             let fence = state.fences.entry(lane).or_default();
             if call.epoch < *fence {
                 state.fenced += 1;
@@ -152,9 +140,7 @@ fn apply(state: &mut State, operation: Operation<'_>) {
             state.tenants.remove(&tenant.namespace_id);
         }
         Operation::Prepare(revision, _) => {
-            runtime(state, revision)
-                .staged
-                .insert(revision.reference.revision_id.clone());
+            runtime(state, revision).staged.insert(revision.reference.revision_id.clone());
         }
         Operation::Activate(revision) => {
             let id = revision.reference.revision_id.clone();
@@ -164,10 +150,7 @@ fn apply(state: &mut State, operation: Operation<'_>) {
         }
         Operation::Deactivate(revision) => {
             let runtime = runtime(state, revision);
-            runtime.serving = runtime
-                .serving
-                .take()
-                .filter(|id| *id != revision.reference.revision_id);
+            runtime.serving = runtime.serving.take().filter(|id| *id != revision.reference.revision_id);
         }
         Operation::Retire(agent, gone, serving) => {
             let runtime = state.agents.entry(agent.agent_id.clone()).or_default();
@@ -209,11 +192,7 @@ fn answered(answer: &Answer) -> CallResult<Progress> {
         Answer::Waiting(code) => Ok(Progress::Waiting(reason(code))),
         Answer::Outage(dependency) => {
             let dependency = (*dependency).to_owned();
-            let outage = Outage {
-                dependency,
-                kind: OutageKind::Unreachable,
-                retry_after_ms: Some(100),
-            };
+            let outage = Outage { dependency, kind: OutageKind::Unreachable, retry_after_ms: Some(100) };
             Err(failure(Failure::Outage(outage)))
         }
         Answer::Retry(code) => Err(failure(Failure::Retry(reason(code)))),
@@ -257,12 +236,7 @@ impl Compute for FakeCompute {
         let serves = runtime.serving.as_ref() == Some(&revision.reference.revision_id);
         let phase = if serves { Phase::Ready } else { Phase::Absent };
         Box::pin(async move {
-            Ok(Observation {
-                phase,
-                instances: Vec::new(),
-                drift: Vec::new(),
-                held_failure: None,
-            })
+            Ok(Observation { phase, instances: Vec::new(), drift: Vec::new(), held_failure: None })
         })
     }
 

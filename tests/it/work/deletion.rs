@@ -11,30 +11,17 @@ async fn a_stop_ends_what_runs_and_clears_the_pointer() {
     let agent = world.agent("automatic").await;
     let worker = world.worker();
     let revision = world.deployed(&agent).await;
-    world.compute.script(
-        "stop",
-        &agent.id,
-        &[Answer::Waiting("STOPPING"), Answer::Outage("kubernetes-api")],
-    );
+    world.compute.script("stop", &agent.id, &[Answer::Waiting("STOPPING"), Answer::Outage("kubernetes-api")]);
     let stop = world.stop(&agent).await;
     let row = world.ended(&stop).await;
     assert_eq!((row.ended(), row.attempt), (("succeeded", "AGENT_STOPPED"), 1));
     assert_eq!(world.pointer(&agent).await, None);
     assert_eq!(world.compute.runtime(&agent.id), Default::default());
-    assert_eq!(
-        world.audited(&agent.id, "openclaw.agents.lifecycle.stop").await,
-        1
-    );
+    assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.stop").await, 1);
     let again = world.stop(&agent).await;
-    assert_eq!(
-        world.ended(&again).await.ended(),
-        ("succeeded", "AGENT_ALREADY_STOPPED")
-    );
+    assert_eq!(world.ended(&again).await.ended(), ("succeeded", "AGENT_ALREADY_STOPPED"));
     // What was frozen stays, and a new deploy runs.
-    assert_eq!(
-        world.row(&deploy_key(&revision)).await.unwrap().ended().0,
-        "succeeded"
-    );
+    assert_eq!(world.row(&deploy_key(&revision)).await.unwrap().ended().0, "succeeded");
     world.deployed(&agent).await;
     worker.stop().await;
 }
@@ -50,10 +37,7 @@ async fn a_later_deploy_supersedes_a_stop() {
     let second = world.deploy(&agent).await;
     let worker = world.worker();
     assert_eq!(world.ended(&stop).await.ended(), ("succeeded", "STOP_SUPERSEDED"));
-    assert_eq!(
-        world.ended(&deploy_key(&second)).await.ended(),
-        ("succeeded", "REVISION_ACTIVATED")
-    );
+    assert_eq!(world.ended(&deploy_key(&second)).await.ended(), ("succeeded", "REVISION_ACTIVATED"));
     assert_eq!(world.pointer(&agent).await, Some(second));
     worker.stop().await;
 }
@@ -71,10 +55,7 @@ async fn a_stop_reaches_a_deployment_under_way() {
     world.waits(&deploy_key(&revision), "REVISION_INCOMPLETE").await;
     let stop = world.stop(&agent).await;
     world.ended(&stop).await;
-    assert_eq!(
-        world.ended(&deploy_key(&revision)).await.ended(),
-        ("succeeded", "REVISION_STOPPED")
-    );
+    assert_eq!(world.ended(&deploy_key(&revision)).await.ended(), ("succeeded", "REVISION_STOPPED"));
     assert_eq!(world.pointer(&agent).await, None);
     assert!(world.compute.runtime(&agent.id).staged.is_empty());
     worker.stop().await;
@@ -88,10 +69,7 @@ async fn a_stop_without_the_right_is_denied() {
     let revision = world.deployed(&agent).await;
     world.revoke().await;
     let stop = world.stop(&agent).await;
-    assert_eq!(
-        world.ended(&stop).await.ended(),
-        ("failed_permanent", "AUTHORIZATION_DENIED")
-    );
+    assert_eq!(world.ended(&stop).await.ended(), ("failed_permanent", "AUTHORIZATION_DENIED"));
     assert_eq!(world.pointer(&agent).await, Some(revision));
     worker.stop().await;
 }
@@ -119,10 +97,7 @@ async fn a_deletion_waits_for_the_credentials_and_removes_everything() {
         .await
         .unwrap();
     eventually("the row is gone", || async {
-        world
-            .row(&key)
-            .await
-            .map_or(Ok(()), |row| Err(format!("{row:?}")))
+        world.row(&key).await.map_or(Ok(()), |row| Err(format!("{row:?}")))
     })
     .await;
     let left = sqlx::query_scalar!(
@@ -137,9 +112,6 @@ async fn a_deletion_waits_for_the_credentials_and_removes_everything() {
     .await
     .unwrap();
     assert_eq!(left, 0);
-    assert_eq!(
-        world.audited(&agent.id, "openclaw.agents.lifecycle.delete").await,
-        1
-    );
+    assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.delete").await, 1);
     worker.stop().await;
 }

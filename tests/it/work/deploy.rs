@@ -12,18 +12,12 @@ async fn a_first_deployment_is_prepared_published_activated_and_recorded_once() 
     assert_eq!(world.compute.calls(&revision), ["prepare", "activate"]);
     assert_eq!(world.pointer(&agent).await.as_ref(), Some(&revision));
     let runtime = world.compute.runtime(&agent.id);
-    assert_eq!(
-        (runtime.serving, runtime.staged),
-        (Some(revision.clone()), [revision.clone()].into())
-    );
+    assert_eq!((runtime.serving, runtime.staged), (Some(revision.clone()), [revision.clone()].into()));
     let row = world.row(&deploy_key(&revision)).await.unwrap();
     assert_eq!((row.attempt, row.step.as_deref()), (1, Some("retire")));
     assert_eq!(
         world.audit(&agent.id).await,
-        [(
-            "openclaw.agents.lifecycle.activate".to_owned(),
-            "REVISION_ACTIVATED".to_owned()
-        )]
+        [("openclaw.agents.lifecycle.activate".to_owned(), "REVISION_ACTIVATED".to_owned())]
     );
     let look = world.row(&format!("agent:{}:observe", agent.id)).await.unwrap();
     assert_eq!(look.state, "queued", "somebody goes on looking");
@@ -38,11 +32,7 @@ async fn a_replacement_takes_over_and_removes_what_came_before() {
     let first = world.deployed(&agent).await;
     let second = world.deployed(&agent).await;
     assert_eq!(world.pointer(&agent).await.as_ref(), Some(&second));
-    assert_eq!(
-        world.compute.runtime(&agent.id).staged,
-        [second].into(),
-        "{first} is gone"
-    );
+    assert_eq!(world.compute.runtime(&agent.id).staged, [second].into(), "{first} is gone");
     worker.stop().await;
 }
 
@@ -52,32 +42,19 @@ async fn waiting_costs_no_attempt_and_keeps_the_predecessor_serving() {
     let agent = world.agent("automatic").await;
     let worker = world.worker();
     let first = world.deployed(&agent).await;
-    world.compute.fail_always(
-        "retire",
-        &agent.id,
-        Answer::Waiting("REVISION_FINALIZATION_INCOMPLETE"),
-    );
-    let answers = [
-        Answer::Waiting("REVISION_UNSCHEDULABLE"),
-        Answer::Outage("kubernetes-api"),
-    ];
+    world.compute.fail_always("retire", &agent.id, Answer::Waiting("REVISION_FINALIZATION_INCOMPLETE"));
+    let answers = [Answer::Waiting("REVISION_UNSCHEDULABLE"), Answer::Outage("kubernetes-api")];
     let second = world
         .deploy_with(&agent, |compute, id| {
             compute.script("prepare", id, &answers);
             compute.script("activate", id, &[Answer::Busy, Answer::Waiting("ANYTHING")]);
         })
         .await;
-    let row = world
-        .waits(&deploy_key(&second), "REVISION_FINALIZATION_INCOMPLETE")
-        .await;
+    let row = world.waits(&deploy_key(&second), "REVISION_FINALIZATION_INCOMPLETE").await;
     assert_eq!(row.attempt, 0, "{row:?}");
     world.compute.heal();
     let row = world.ended(&deploy_key(&second)).await;
-    assert_eq!(
-        (row.ended(), row.attempt),
-        (("succeeded", "REVISION_ACTIVATED"), 1),
-        "{first}"
-    );
+    assert_eq!((row.ended(), row.attempt), (("succeeded", "REVISION_ACTIVATED"), 1), "{first}");
     worker.stop().await;
 }
 
@@ -88,24 +65,10 @@ async fn the_latest_deploy_wins() {
     let first = world.deploy(&agent).await;
     let second = world.deploy(&agent).await;
     let worker = world.worker();
-    assert_eq!(
-        world.ended(&deploy_key(&first)).await.ended(),
-        ("succeeded", "REVISION_SUPERSEDED")
-    );
-    assert_eq!(
-        world.ended(&deploy_key(&second)).await.ended(),
-        ("succeeded", "REVISION_ACTIVATED")
-    );
-    assert!(
-        world.compute.calls(&first).is_empty(),
-        "a superseded revision is never prepared"
-    );
-    assert_eq!(
-        world
-            .audited(&agent.id, "openclaw.agents.lifecycle.supersede")
-            .await,
-        1
-    );
+    assert_eq!(world.ended(&deploy_key(&first)).await.ended(), ("succeeded", "REVISION_SUPERSEDED"));
+    assert_eq!(world.ended(&deploy_key(&second)).await.ended(), ("succeeded", "REVISION_ACTIVATED"));
+    assert!(world.compute.calls(&first).is_empty(), "a superseded revision is never prepared");
+    assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.supersede").await, 1);
     worker.stop().await;
 }
 
@@ -117,11 +80,7 @@ async fn errors_spend_attempts_and_leave_what_serves() {
     let first = world.deployed(&agent).await;
     let second = world
         .deploy_with(&agent, |compute, id| {
-            compute.script(
-                "prepare",
-                id,
-                &[Answer::Trap, Answer::Retry("RUNTIME_LOGIN_FAILED")],
-            )
+            compute.script("prepare", id, &[Answer::Trap, Answer::Retry("RUNTIME_LOGIN_FAILED")])
         })
         .await;
     let row = world.ended(&deploy_key(&second)).await;
@@ -143,11 +102,7 @@ async fn errors_spend_attempts_and_leave_what_serves() {
         "never published: nothing to go back from"
     );
     let runtime = world.compute.runtime(&agent.id);
-    assert_eq!(
-        (runtime.serving, runtime.staged),
-        (Some(second.clone()), [second].into()),
-        "{first}"
-    );
+    assert_eq!((runtime.serving, runtime.staged), (Some(second.clone()), [second].into()), "{first}");
     worker.stop().await;
 }
 
@@ -164,10 +119,7 @@ async fn a_lost_right_stops_the_deployment_before_any_call() {
     );
     assert!(world.compute.calls(&revision).is_empty());
     assert!(
-        world
-            .audit(&agent.id)
-            .await
-            .contains(&("openclaw.agents.deploy".to_owned(), "NO_GRANT".to_owned())),
+        world.audit(&agent.id).await.contains(&("openclaw.agents.deploy".to_owned(), "NO_GRANT".to_owned())),
         "{:?}",
         world.audit(&agent.id).await
     );
@@ -198,13 +150,10 @@ async fn what_was_frozen_must_still_fit() {
         "INVALID_ADMITTED_REVISION"
     );
     let agent = world.agent("automatic").await;
-    sqlx::query!(
-        "update occ.namespaces set status = 'deleting' where id = $1",
-        world.namespace
-    )
-    .execute(&world.pool)
-    .await
-    .unwrap();
+    sqlx::query!("update occ.namespaces set status = 'deleting' where id = $1", world.namespace)
+        .execute(&world.pool)
+        .await
+        .unwrap();
     let revision = world.deploy(&agent).await;
     assert_eq!(
         world.ended(&deploy_key(&revision)).await.ended(),

@@ -26,35 +26,14 @@ async fn provisioning(world: &World) -> String {
 async fn a_namespace_becomes_ready_and_is_looked_after() {
     let world = World::new().await;
     let namespace = provisioning(&world).await;
-    world.compute.script(
-        "ensure-tenant",
-        &namespace,
-        &[Answer::Waiting("NAMESPACE_INCOMPLETE")],
-    );
+    world.compute.script("ensure-tenant", &namespace, &[Answer::Waiting("NAMESPACE_INCOMPLETE")]);
     let worker = world.worker();
-    let key = world
-        .namespace_work(&namespace, "ensure", "namespace.ensure")
-        .await;
-    assert_eq!(
-        world.ended(&key).await.ended(),
-        ("succeeded", "NAMESPACE_RECONCILED")
-    );
+    let key = world.namespace_work(&namespace, "ensure", "namespace.ensure").await;
+    assert_eq!(world.ended(&key).await.ended(), ("succeeded", "NAMESPACE_RECONCILED"));
     assert_eq!(status(&world, &namespace).await, ("ready".to_owned(), false));
     assert!(world.compute.has_tenant(&namespace));
-    assert_eq!(
-        world
-            .audited(&namespace, "openclaw.namespaces.lifecycle.ensure")
-            .await,
-        1
-    );
-    assert_eq!(
-        world
-            .row(&format!("namespace:{namespace}:observe"))
-            .await
-            .unwrap()
-            .state,
-        "queued"
-    );
+    assert_eq!(world.audited(&namespace, "openclaw.namespaces.lifecycle.ensure").await, 1);
+    assert_eq!(world.row(&format!("namespace:{namespace}:observe")).await.unwrap().state, "queued");
     worker.stop().await;
 }
 
@@ -62,17 +41,10 @@ async fn a_namespace_becomes_ready_and_is_looked_after() {
 async fn used_up_attempts_fail_the_namespace_with_its_row() {
     let world = World::new().await;
     let namespace = provisioning(&world).await;
-    world
-        .compute
-        .fail_always("ensure-tenant", &namespace, Answer::Trap);
+    world.compute.fail_always("ensure-tenant", &namespace, Answer::Trap);
     let worker = world.worker();
-    let key = world
-        .namespace_work(&namespace, "ensure", "namespace.ensure")
-        .await;
-    assert_eq!(
-        world.ended(&key).await.ended(),
-        ("failed_permanent", "MAX_ATTEMPTS_EXHAUSTED")
-    );
+    let key = world.namespace_work(&namespace, "ensure", "namespace.ensure").await;
+    assert_eq!(world.ended(&key).await.ended(), ("failed_permanent", "MAX_ATTEMPTS_EXHAUSTED"));
     assert_eq!(status(&world, &namespace).await, ("failed".to_owned(), false));
     worker.stop().await;
 }
@@ -81,19 +53,10 @@ async fn used_up_attempts_fail_the_namespace_with_its_row() {
 async fn a_permanent_failure_fails_the_namespace_with_its_row() {
     let world = World::new().await;
     let namespace = provisioning(&world).await;
-    world.compute.fail_always(
-        "ensure-tenant",
-        &namespace,
-        Answer::Permanent("OWNERSHIP_CONFLICT"),
-    );
+    world.compute.fail_always("ensure-tenant", &namespace, Answer::Permanent("OWNERSHIP_CONFLICT"));
     let worker = world.worker();
-    let key = world
-        .namespace_work(&namespace, "ensure", "namespace.ensure")
-        .await;
-    assert_eq!(
-        world.ended(&key).await.ended(),
-        ("failed_permanent", "OWNERSHIP_CONFLICT")
-    );
+    let key = world.namespace_work(&namespace, "ensure", "namespace.ensure").await;
+    assert_eq!(world.ended(&key).await.ended(), ("failed_permanent", "OWNERSHIP_CONFLICT"));
     assert_eq!(status(&world, &namespace).await, ("failed".to_owned(), false));
     worker.stop().await;
 }
@@ -102,13 +65,10 @@ async fn a_permanent_failure_fails_the_namespace_with_its_row() {
 async fn an_empty_namespace_is_removed_and_leaves_a_tombstone() {
     let world = World::new().await;
     let namespace = provisioning(&world).await;
-    sqlx::query!(
-        "update occ.namespaces set status = 'deleting' where id = $1",
-        namespace
-    )
-    .execute(&world.pool)
-    .await
-    .unwrap();
+    sqlx::query!("update occ.namespaces set status = 'deleting' where id = $1", namespace)
+        .execute(&world.pool)
+        .await
+        .unwrap();
     sqlx::query!(
         "insert into occ.iam_groups (id, namespace_id, name) values ($1, $2, 'g')",
         format!("grp_{}", Uuid::new_v4()),
@@ -123,13 +83,8 @@ async fn an_empty_namespace_is_removed_and_leaves_a_tombstone() {
         &[Answer::Waiting("DELETION_INCOMPLETE"), Answer::Trap],
     );
     let worker = world.worker();
-    let key = world
-        .namespace_work(&namespace, "delete", "namespace.delete")
-        .await;
-    assert_eq!(
-        world.ended(&key).await.ended(),
-        ("succeeded", "NAMESPACE_RECONCILED")
-    );
+    let key = world.namespace_work(&namespace, "delete", "namespace.delete").await;
+    assert_eq!(world.ended(&key).await.ended(), ("succeeded", "NAMESPACE_RECONCILED"));
     assert_eq!(status(&world, &namespace).await, ("deleting".to_owned(), true));
     let groups = sqlx::query_scalar!(
         r#"select count(*) as "n!" from occ.iam_groups where namespace_id = $1"#,

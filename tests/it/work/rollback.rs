@@ -21,34 +21,23 @@ async fn a_revision_that_never_activates_gives_way_to_its_predecessor() {
         (row.ended(), row.phase.as_str()),
         (("failed_permanent", "ACTIVATION_ROLLED_BACK"), "rollback")
     );
-    assert_eq!(
-        row.result,
-        Some(json!({ "cause": "RUNTIME_STARTUP_FAILED", "restoredRevisionId": first }))
-    );
+    assert_eq!(row.result, Some(json!({ "cause": "RUNTIME_STARTUP_FAILED", "restoredRevisionId": first })));
     assert_eq!(
         (row.cause.as_deref(), row.step.as_deref()),
         (Some("RUNTIME_STARTUP_FAILED"), Some("retire-failed"))
     );
     assert_eq!(world.pointer(&agent).await.as_ref(), Some(&first));
     let runtime = world.compute.runtime(&agent.id);
-    assert_eq!(
-        (runtime.serving, runtime.staged),
-        (Some(first.clone()), [first.clone()].into())
-    );
+    assert_eq!((runtime.serving, runtime.staged), (Some(first.clone()), [first.clone()].into()));
     assert_eq!(world.compute.calls(&second), ["prepare", "activate"]);
     assert_eq!(
-        world
-            .audited(&agent.id, "openclaw.agents.lifecycle.rollback")
-            .await,
+        world.audited(&agent.id, "openclaw.agents.lifecycle.rollback").await,
         2,
         "turned round, and settled"
     );
 
     // History stays honest, and the next deploy works as ever.
-    assert_eq!(
-        world.row(&deploy_key(&first)).await.unwrap().ended(),
-        ("succeeded", "REVISION_ACTIVATED")
-    );
+    assert_eq!(world.row(&deploy_key(&first)).await.unwrap().ended(), ("succeeded", "REVISION_ACTIVATED"));
     let third = world.deployed(&agent).await;
     assert_eq!(world.compute.runtime(&agent.id).staged, [third].into());
     worker.stop().await;
@@ -65,11 +54,7 @@ async fn waiting_past_the_activation_deadline_rolls_back() {
     let worker = world.worker();
     let second = world
         .deploy_with(&agent, |compute, id| {
-            compute.fail_always(
-                "activate",
-                id,
-                Answer::Waiting("REVISION_FINALIZATION_INCOMPLETE"),
-            )
+            compute.fail_always("activate", id, Answer::Waiting("REVISION_FINALIZATION_INCOMPLETE"))
         })
         .await;
     let row = world.ended(&deploy_key(&second)).await;
@@ -123,10 +108,7 @@ async fn without_the_policy_or_a_predecessor_the_pointer_stays() {
             compute.fail_always("activate", id, Answer::Permanent("RUNTIME_STARTUP_FAILED"))
         })
         .await;
-    assert_eq!(
-        world.ended(&deploy_key(&only)).await.ended(),
-        ("failed_permanent", "RUNTIME_STARTUP_FAILED")
-    );
+    assert_eq!(world.ended(&deploy_key(&only)).await.ended(), ("failed_permanent", "RUNTIME_STARTUP_FAILED"));
     assert_eq!(world.pointer(&lonely).await, Some(only));
     worker.stop().await;
 }
@@ -142,17 +124,11 @@ async fn a_revision_that_was_never_activated_is_no_place_to_go_back_to() {
             compute.script("activate", id, &[Answer::Permanent("RUNTIME_STARTUP_FAILED")])
         })
         .await;
-    assert_eq!(
-        world.ended(&deploy_key(&half)).await.ended(),
-        ("failed_permanent", "RUNTIME_STARTUP_FAILED")
-    );
-    sqlx::query!(
-        "update occ.agents set rollback_policy = 'automatic' where id = $1",
-        agent.id
-    )
-    .execute(&world.pool)
-    .await
-    .unwrap();
+    assert_eq!(world.ended(&deploy_key(&half)).await.ended(), ("failed_permanent", "RUNTIME_STARTUP_FAILED"));
+    sqlx::query!("update occ.agents set rollback_policy = 'automatic' where id = $1", agent.id)
+        .execute(&world.pool)
+        .await
+        .unwrap();
     let third = world
         .deploy_with(&agent, |compute, id| {
             compute.fail_always("activate", id, Answer::Permanent("RUNTIME_LOGIN_FAILED"))
@@ -172,9 +148,7 @@ async fn a_stop_ends_the_branch() {
     let agent = world.agent("automatic").await;
     let worker = world.worker();
     let first = world.deployed(&agent).await;
-    world
-        .compute
-        .fail_always("activate", &first, Answer::Waiting("REVISION_INCOMPLETE"));
+    world.compute.fail_always("activate", &first, Answer::Waiting("REVISION_INCOMPLETE"));
     let second = world
         .deploy_with(&agent, |compute, id| {
             compute.fail_always("activate", id, Answer::Permanent("RUNTIME_STARTUP_FAILED"))
@@ -183,10 +157,7 @@ async fn a_stop_ends_the_branch() {
     world.waits(&deploy_key(&second), "REVISION_INCOMPLETE").await;
     let stop = world.stop(&agent).await;
     assert_eq!(world.ended(&stop).await.ended(), ("succeeded", "AGENT_STOPPED"));
-    assert_eq!(
-        world.ended(&deploy_key(&second)).await.ended(),
-        ("succeeded", "REVISION_STOPPED")
-    );
+    assert_eq!(world.ended(&deploy_key(&second)).await.ended(), ("succeeded", "REVISION_STOPPED"));
     assert_eq!(world.pointer(&agent).await, None);
     assert_eq!(world.compute.runtime(&agent.id), Default::default());
     worker.stop().await;
@@ -198,10 +169,7 @@ async fn service_comes_before_a_newer_deploy() {
     let agent = world.agent("automatic").await;
     let worker = world.worker();
     let first = world.deployed(&agent).await;
-    let waiting = [
-        Answer::Waiting("REVISION_INCOMPLETE"),
-        Answer::Waiting("REVISION_INCOMPLETE"),
-    ];
+    let waiting = [Answer::Waiting("REVISION_INCOMPLETE"), Answer::Waiting("REVISION_INCOMPLETE")];
     world.compute.script("activate", &first, &waiting);
     let second = world
         .deploy_with(&agent, |compute, id| {
@@ -210,16 +178,9 @@ async fn service_comes_before_a_newer_deploy() {
         .await;
     world.waits(&deploy_key(&second), "REVISION_INCOMPLETE").await;
     let third = world.deploy(&agent).await;
-    assert_eq!(
-        world.ended(&deploy_key(&third)).await.ended(),
-        ("succeeded", "REVISION_ACTIVATED")
-    );
+    assert_eq!(world.ended(&deploy_key(&third)).await.ended(), ("succeeded", "REVISION_ACTIVATED"));
     let row = world.ended(&deploy_key(&second)).await;
-    assert_eq!(
-        row.ended(),
-        ("failed_permanent", "ACTIVATION_ROLLED_BACK"),
-        "{row:?}"
-    );
+    assert_eq!(row.ended(), ("failed_permanent", "ACTIVATION_ROLLED_BACK"), "{row:?}");
     assert_eq!(world.pointer(&agent).await.as_ref(), Some(&third));
     assert_eq!(world.compute.runtime(&agent.id).serving, Some(third));
     worker.stop().await;
@@ -231,9 +192,7 @@ async fn a_branch_that_fails_keeps_the_pointer_on_the_predecessor() {
     let agent = world.agent("automatic").await;
     let worker = world.worker();
     let first = world.deployed(&agent).await;
-    world
-        .compute
-        .fail_always("prepare", &first, Answer::Permanent("IMAGE_GONE"));
+    world.compute.fail_always("prepare", &first, Answer::Permanent("IMAGE_GONE"));
     let second = world
         .deploy_with(&agent, |compute, id| {
             compute.fail_always("activate", id, Answer::Permanent("RUNTIME_STARTUP_FAILED"))
@@ -249,20 +208,13 @@ async fn a_branch_that_fails_keeps_the_pointer_on_the_predecessor() {
         .execute(&world.pool)
         .await
         .unwrap();
-    sqlx::query!(
-        "update occ.work_lane set upkeep_due_at = now() where lane = $1",
-        agent.id
-    )
-    .execute(&world.pool)
-    .await
-    .unwrap();
+    sqlx::query!("update occ.work_lane set upkeep_due_at = now() where lane = $1", agent.id)
+        .execute(&world.pool)
+        .await
+        .unwrap();
     occ_tests::wait::eventually("restored", || async {
         let runtime = world.compute.runtime(&agent.id);
-        if runtime.serving.as_ref() == Some(&first) {
-            Ok(())
-        } else {
-            Err(format!("{runtime:?}"))
-        }
+        if runtime.serving.as_ref() == Some(&first) { Ok(()) } else { Err(format!("{runtime:?}")) }
     })
     .await;
     worker.stop().await;
@@ -275,22 +227,15 @@ async fn the_last_attempt_of_a_published_revision_is_given_once_more_and_then_ro
     let worker = world.worker();
     let first = world.deployed(&agent).await;
     worker.stop().await;
-    let second = world
-        .deploy_with(&agent, |compute, id| {
-            compute.fail_always("activate", id, Answer::Trap)
-        })
-        .await;
+    let second =
+        world.deploy_with(&agent, |compute, id| compute.fail_always("activate", id, Answer::Trap)).await;
     sqlx::query!("update occ.work set attempt = 4 where revision_id = $1", second)
         .execute(&world.pool)
         .await
         .unwrap();
     let worker = world.worker();
     let row = world.ended(&deploy_key(&second)).await;
-    assert_eq!(
-        row.ended(),
-        ("failed_permanent", "ACTIVATION_ROLLED_BACK"),
-        "{row:?}"
-    );
+    assert_eq!(row.ended(), ("failed_permanent", "ACTIVATION_ROLLED_BACK"), "{row:?}");
     assert_eq!(world.pointer(&agent).await, Some(first));
     worker.stop().await;
 }

@@ -10,13 +10,7 @@ use super::compute::Answer;
 use super::world::{Agent, World, deploy_key};
 
 const FORWARD: [&str; 5] = ["prepare", "publish", "activate", "retire", "finish"];
-const ROLLBACK: [&str; 5] = [
-    "revert",
-    "prepare-previous",
-    "activate-previous",
-    "retire-failed",
-    "settle",
-];
+const ROLLBACK: [&str; 5] = ["revert", "prepare-previous", "activate-previous", "retire-failed", "settle"];
 const DELETION: [&str; 4] = ["stop", "clear", "destroy", "finalize"];
 
 /// One fault for each key of work, at one point; crashes are told so that the test lets the lease lapse.
@@ -29,10 +23,7 @@ struct Plan {
 
 impl Plan {
     fn at(&self, key: &str, step: &'static str, when: When, fault: Fault) {
-        self.faults
-            .lock()
-            .unwrap()
-            .insert(key.to_owned(), (step, when, fault));
+        self.faults.lock().unwrap().insert(key.to_owned(), (step, when, fault));
     }
 
     fn left(&self) -> usize {
@@ -47,11 +38,7 @@ impl Plan {
 impl Injector for Plan {
     fn at(&self, point: Point<'_>) -> Fault {
         if self.everywhere {
-            return if point.when == When::Before {
-                Fault::Repeat
-            } else {
-                Fault::None
-            };
+            return if point.when == When::Before { Fault::Repeat } else { Fault::None };
         }
         let mut faults = self.faults.lock().unwrap();
         match faults.get(point.key) {
@@ -70,9 +57,7 @@ impl Injector for Plan {
 
 /// Every point of a list of steps.
 fn points(steps: &'static [&'static str]) -> impl Iterator<Item = (&'static str, When)> {
-    steps
-        .iter()
-        .flat_map(|step| [When::Before, When::After].map(|when| (*step, when)))
+    steps.iter().flat_map(|step| [When::Before, When::After].map(|when| (*step, when)))
 }
 
 async fn world_with(plan: &Arc<Plan>) -> World {
@@ -87,11 +72,7 @@ async fn let_lapse(world: &World, plan: &Plan) {
         for key in plan.take_crashed() {
             world.lapse(&key).await;
         }
-        if plan.left() == 0 {
-            Ok(())
-        } else {
-            Err(format!("{} left", plan.left()))
-        }
+        if plan.left() == 0 { Ok(()) } else { Err(format!("{} left", plan.left())) }
     })
     .await;
     for key in plan.take_crashed() {
@@ -109,34 +90,18 @@ async fn forward(fault: Fault) {
         let revision = world.deploy(&agent).await;
         plan.at(&deploy_key(&revision), step, when, fault);
         // From `retire` on an error waits instead of spending an attempt; a crash always spends one.
-        let attempts = if step == "retire" && fault == Fault::Error {
-            1
-        } else {
-            2
-        };
+        let attempts = if step == "retire" && fault == Fault::Error { 1 } else { 2 };
         deployments.push((agent, revision, attempts));
     }
     let worker = world.worker();
     let_lapse(&world, &plan).await;
     for (agent, revision, attempts) in deployments {
         let row = world.ended(&deploy_key(&revision)).await;
-        assert_eq!(
-            (row.ended(), row.attempt),
-            (("succeeded", "REVISION_ACTIVATED"), attempts),
-            "{row:?}"
-        );
+        assert_eq!((row.ended(), row.attempt), (("succeeded", "REVISION_ACTIVATED"), attempts), "{row:?}");
         assert_eq!(world.pointer(&agent).await.as_ref(), Some(&revision));
         let runtime = world.compute.runtime(&agent.id);
-        assert_eq!(
-            (runtime.serving, runtime.staged),
-            (Some(revision.clone()), [revision].into())
-        );
-        assert_eq!(
-            world
-                .audited(&agent.id, "openclaw.agents.lifecycle.activate")
-                .await,
-            1
-        );
+        assert_eq!((runtime.serving, runtime.staged), (Some(revision.clone()), [revision].into()));
+        assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.activate").await, 1);
     }
     assert_eq!(world.compute.fenced(), 0);
     worker.stop().await;
@@ -171,24 +136,12 @@ async fn rollback(fault: Fault) {
     let_lapse(&world, &plan).await;
     for (agent, first, second) in deployments {
         let row = world.ended(&deploy_key(&second)).await;
-        assert_eq!(
-            row.ended(),
-            ("failed_permanent", "ACTIVATION_ROLLED_BACK"),
-            "{row:?}"
-        );
+        assert_eq!(row.ended(), ("failed_permanent", "ACTIVATION_ROLLED_BACK"), "{row:?}");
         assert_eq!(row.cause.as_deref(), Some("RUNTIME_STARTUP_FAILED"));
         assert_eq!(world.pointer(&agent).await.as_ref(), Some(&first));
         let runtime = world.compute.runtime(&agent.id);
-        assert_eq!(
-            (runtime.serving, runtime.staged),
-            (Some(first.clone()), [first].into())
-        );
-        assert_eq!(
-            world
-                .audited(&agent.id, "openclaw.agents.lifecycle.rollback")
-                .await,
-            2
-        );
+        assert_eq!((runtime.serving, runtime.staged), (Some(first.clone()), [first].into()));
+        assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.rollback").await, 2);
     }
     worker.stop().await;
 }
@@ -218,17 +171,11 @@ async fn deletion(fault: Fault) {
     let_lapse(&world, &plan).await;
     for (agent, key) in deletions {
         eventually("the row is gone", || async {
-            world
-                .row(&key)
-                .await
-                .map_or(Ok(()), |row| Err(format!("{row:?}")))
+            world.row(&key).await.map_or(Ok(()), |row| Err(format!("{row:?}")))
         })
         .await;
         assert_eq!(world.compute.runtime(&agent.id), Default::default());
-        assert_eq!(
-            world.audited(&agent.id, "openclaw.agents.lifecycle.delete").await,
-            1
-        );
+        assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.delete").await, 1);
     }
     worker.stop().await;
 }
@@ -245,10 +192,7 @@ async fn crashes_at_every_step_of_a_deletion() {
 
 #[tokio::test]
 async fn runs_every_step_twice() {
-    let plan = Arc::new(Plan {
-        everywhere: true,
-        ..Plan::default()
-    });
+    let plan = Arc::new(Plan { everywhere: true, ..Plan::default() });
     let world = world_with(&plan).await;
     let worker = world.worker();
     let agent = world.agent("automatic").await;
@@ -270,17 +214,12 @@ async fn runs_every_step_twice() {
     assert_eq!(world.compute.runtime(&agent.id).serving, Some(third));
     let key = world.delete(&agent).await;
     eventually("the row is gone", || async {
-        world
-            .row(&key)
-            .await
-            .map_or(Ok(()), |row| Err(format!("{row:?}")))
+        world.row(&key).await.map_or(Ok(()), |row| Err(format!("{row:?}")))
     })
     .await;
     for (action, count) in [("activate", 2), ("rollback", 2), ("stop", 1), ("delete", 1)] {
         assert_eq!(
-            world
-                .audited(&agent.id, &format!("openclaw.agents.lifecycle.{action}"))
-                .await,
+            world.audited(&agent.id, &format!("openclaw.agents.lifecycle.{action}")).await,
             count,
             "{action}"
         );

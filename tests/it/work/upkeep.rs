@@ -14,11 +14,7 @@ async fn look_now(world: &World, agent: &Agent) -> String {
         "system",
     );
     let mut conn = world.pool.acquire().await.unwrap();
-    assert!(
-        occ_queue::arm_upkeep(&mut conn, &work, std::time::Duration::ZERO)
-            .await
-            .unwrap()
-    );
+    assert!(occ_queue::arm_upkeep(&mut conn, &work, std::time::Duration::ZERO).await.unwrap());
     key
 }
 
@@ -43,10 +39,7 @@ async fn what_is_in_order_is_left_alone() {
     let key = look_now(&world, &agent).await;
     world.waits(&key, "OBSERVED_IN_ORDER").await;
     assert_eq!(world.compute.calls(&revision), calls);
-    assert_eq!(
-        observed(&world, &agent).await,
-        Some((true, "OBSERVED_IN_ORDER".to_owned()))
-    );
+    assert_eq!(observed(&world, &agent).await, Some((true, "OBSERVED_IN_ORDER".to_owned())));
     worker.stop().await;
 }
 
@@ -63,14 +56,8 @@ async fn drift_is_repaired_without_the_actor() {
     world.waits(&key, "DRIFT_REPAIRED").await;
     assert_eq!(world.compute.runtime(&agent.id).serving.as_ref(), Some(&revision));
     assert_eq!(world.pointer(&agent).await, Some(revision));
-    assert_eq!(
-        observed(&world, &agent).await,
-        Some((false, "RUNTIME_ABSENT".to_owned()))
-    );
-    assert_eq!(
-        world.audited(&agent.id, "openclaw.agents.lifecycle.repair").await,
-        1
-    );
+    assert_eq!(observed(&world, &agent).await, Some((false, "RUNTIME_ABSENT".to_owned())));
+    assert_eq!(world.audited(&agent.id, "openclaw.agents.lifecycle.repair").await, 1);
     worker.stop().await;
 }
 
@@ -81,20 +68,11 @@ async fn a_repair_that_cannot_succeed_rests_and_fails_nothing() {
     let worker = world.worker();
     let revision = world.deployed(&agent).await;
     world.compute.lose(&agent.id);
-    world
-        .compute
-        .fail_always("prepare", &revision, Answer::Permanent("RUNTIME_STARTUP_FAILED"));
+    world.compute.fail_always("prepare", &revision, Answer::Permanent("RUNTIME_STARTUP_FAILED"));
     let key = look_now(&world, &agent).await;
     world.waits(&key, "RUNTIME_STARTUP_FAILED").await;
-    let row = world
-        .row(&format!("agent_revision:{revision}:reconcile"))
-        .await
-        .unwrap();
-    assert_eq!(
-        row.ended(),
-        ("succeeded", "REVISION_ACTIVATED"),
-        "a deployment's record is never rewritten"
-    );
+    let row = world.row(&format!("agent_revision:{revision}:reconcile")).await.unwrap();
+    assert_eq!(row.ended(), ("succeeded", "REVISION_ACTIVATED"), "a deployment's record is never rewritten");
     worker.stop().await;
 }
 
@@ -124,11 +102,7 @@ async fn a_change_outside_is_seen_at_once() {
     let mut conn = world.pool.acquire().await.unwrap();
     assert_eq!(occ_queue::wake(&mut conn, &agent.id).await.unwrap(), 1);
     eventually("repaired", || async {
-        world
-            .compute
-            .runtime(&agent.id)
-            .serving
-            .map_or(Err("nothing serves".to_owned()), |_| Ok(()))
+        world.compute.runtime(&agent.id).serving.map_or(Err("nothing serves".to_owned()), |_| Ok(()))
     })
     .await;
     worker.stop().await;

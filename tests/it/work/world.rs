@@ -114,14 +114,10 @@ impl World {
             .await
             .unwrap();
         if status != "provisioning" {
-            sqlx::query!(
-                "update occ.namespaces set status = $2 where id = $1",
-                namespace,
-                status
-            )
-            .execute(&self.pool)
-            .await
-            .unwrap();
+            sqlx::query!("update occ.namespaces set status = $2 where id = $1", namespace, status)
+                .execute(&self.pool)
+                .await
+                .unwrap();
         }
     }
 
@@ -169,10 +165,7 @@ impl World {
     }
 
     pub(crate) async fn agent(&self, policy: &str) -> Agent {
-        let agent = Agent {
-            id: id("agt"),
-            principal: id("spn"),
-        };
+        let agent = Agent { id: id("agt"), principal: id("spn") };
         let configuration = id("cfg");
         let mut tx = self.pool.begin().await.unwrap();
         sqlx::query!(
@@ -222,8 +215,7 @@ impl World {
         agent: &Agent,
         arrange: impl FnOnce(&FakeCompute, &str),
     ) -> String {
-        self.deploy_as(agent, |revision, _| arrange(&self.compute, revision))
-            .await
+        self.deploy_as(agent, |revision, _| arrange(&self.compute, revision)).await
     }
 
     pub(crate) async fn deploy_as(&self, agent: &Agent, change: impl FnOnce(&str, &mut Snapshot)) -> String {
@@ -260,12 +252,9 @@ impl World {
         .unwrap();
         let owner = Owner::revision(&self.namespace, &agent.id, &revision);
         let work = NewWork::user(deploy_key(&revision), "revision.reconcile", owner, &self.actor);
-        occ_queue::enqueue(
-            &mut tx,
-            &work.attempts_max(self.attempts_max).deadline(self.convergence),
-        )
-        .await
-        .unwrap();
+        occ_queue::enqueue(&mut tx, &work.attempts_max(self.attempts_max).deadline(self.convergence))
+            .await
+            .unwrap();
         tx.commit().await.unwrap();
         self.hints.hint();
         revision
@@ -275,13 +264,10 @@ impl World {
     pub(crate) async fn stop(&self, agent: &Agent) -> String {
         let key = format!("agent:{}:stop:{}", agent.id, Uuid::new_v4());
         let mut tx = self.pool.begin().await.unwrap();
-        sqlx::query!(
-            "update occ.agents set desired_runtime_state = 'stopped' where id = $1",
-            agent.id
-        )
-        .execute(&mut *tx)
-        .await
-        .unwrap();
+        sqlx::query!("update occ.agents set desired_runtime_state = 'stopped' where id = $1", agent.id)
+            .execute(&mut *tx)
+            .await
+            .unwrap();
         self.commit_agent_work(tx, agent, &key, "agent.stop").await;
         key
     }
@@ -324,9 +310,7 @@ impl World {
         let key = format!("namespace:{namespace}:{verb}");
         let mut tx = self.pool.begin().await.unwrap();
         let work = NewWork::user(&key, kind, Owner::namespace(namespace), &self.actor);
-        occ_queue::enqueue(&mut tx, &work.attempts_max(2).deadline(self.convergence))
-            .await
-            .unwrap();
+        occ_queue::enqueue(&mut tx, &work.attempts_max(2).deadline(self.convergence)).await.unwrap();
         tx.commit().await.unwrap();
         self.hints.hint();
         key
@@ -353,13 +337,8 @@ impl World {
             ..Default::default()
         };
         let (worker, _) = worker::build(context, self.pool.clone().into(), &settings, "worker".to_owned());
-        let running = Running {
-            shutdown: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
-        running
-            .tasks
-            .spawn(worker.hints(self.hints.clone()).run(running.shutdown.clone()));
+        let running = Running { shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
+        running.tasks.spawn(worker.hints(self.hints.clone()).run(running.shutdown.clone()));
         running.tasks.close();
         running
     }
@@ -411,13 +390,10 @@ impl World {
     }
 
     pub(crate) async fn pointer(&self, agent: &Agent) -> Option<String> {
-        sqlx::query_scalar!(
-            "select active_revision_id from occ.agents where id = $1",
-            agent.id
-        )
-        .fetch_one(&self.pool)
-        .await
-        .unwrap()
+        sqlx::query_scalar!("select active_revision_id from occ.agents where id = $1", agent.id)
+            .fetch_one(&self.pool)
+            .await
+            .unwrap()
     }
 
     /// Audit events about an Agent, oldest first: action and code.
@@ -437,11 +413,7 @@ impl World {
 
     /// How often an action was audited about a resource.
     pub(crate) async fn audited(&self, resource: &str, action: &str) -> usize {
-        self.audit(resource)
-            .await
-            .iter()
-            .filter(|(found, _)| found == action)
-            .count()
+        self.audit(resource).await.iter().filter(|(found, _)| found == action).count()
     }
 
     /// User work that has not ended: key, state, code.

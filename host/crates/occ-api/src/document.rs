@@ -65,33 +65,17 @@ const RESERVED: [&str; 20] = [
 /// Longest environment name.
 const ENV_NAME_CHARS_MAX: usize = 253;
 /// Headers, and endings of headers, that carry a credential; compared without case, `-` and `_`.
-const CREDENTIAL_HEADERS: [&str; 8] = [
-    "authorization",
-    "apikey",
-    "token",
-    "secret",
-    "cookie",
-    "password",
-    "credential",
-    "credentials",
-];
+const CREDENTIAL_HEADERS: [&str; 8] =
+    ["authorization", "apikey", "token", "secret", "cookie", "password", "credential", "credentials"];
 /// Members that carry a credential wherever a provider has them; compared without case, `-` and `_`.
-const CREDENTIAL_MEMBERS: [&str; 6] = [
-    "apikey",
-    "token",
-    "accesstoken",
-    "password",
-    "secret",
-    "clientsecret",
-];
+const CREDENTIAL_MEMBERS: [&str; 6] =
+    ["apikey", "token", "accesstoken", "password", "secret", "clientsecret"];
 
 /// May a Secret be bound under this environment name?
 #[must_use]
 pub fn is_free_destination(env_name: &str) -> bool {
     let mut characters = env_name.chars();
-    let first = characters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
+    let first = characters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_');
     let upper = env_name.to_ascii_uppercase();
     first
         && env_name.len() <= ENV_NAME_CHARS_MAX
@@ -119,10 +103,7 @@ pub fn check(values: &Value) -> Vec<FieldError> {
     for member in ["password", "token"] {
         let pointer = format!("/gateway/auth/{member}");
         if values.pointer(&pointer).is_some_and(is_literal) {
-            faults.push(FieldError::new(
-                format!("/values{pointer}"),
-                FieldCode::InvalidValue,
-            ));
+            faults.push(FieldError::new(format!("/values{pointer}"), FieldCode::InvalidValue));
         }
     }
     if let Some(env) = values.get("env").and_then(Value::as_object) {
@@ -142,13 +123,7 @@ fn check_provider(provider: &Value, at: &str, faults: &mut Vec<FieldError>) {
         Some((None, _)) => faults.push(FieldError::new(format!("{at}/baseUrl"), FieldCode::InvalidType)),
     }
     check_api(provider, at, faults);
-    for (index, model) in provider
-        .get("models")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
+    for (index, model) in provider.get("models").and_then(Value::as_array).into_iter().flatten().enumerate() {
         if let Some(model) = model.as_object() {
             let at = format!("{at}/models/{index}");
             check_api(model, &at, faults);
@@ -156,15 +131,10 @@ fn check_provider(provider: &Value, at: &str, faults: &mut Vec<FieldError>) {
         }
     }
     check_headers(provider, at, faults);
-    for member in provider
-        .keys()
-        .filter(|member| CREDENTIAL_MEMBERS.contains(&plain(member).as_str()))
-    {
+    for member in provider.keys().filter(|member| CREDENTIAL_MEMBERS.contains(&plain(member).as_str())) {
         if provider.get(member).is_some_and(is_literal) {
-            faults.push(FieldError::new(
-                format!("{at}/{}", pointer_segment(member)),
-                FieldCode::InvalidValue,
-            ));
+            faults
+                .push(FieldError::new(format!("{at}/{}", pointer_segment(member)), FieldCode::InvalidValue));
         }
     }
     if let Some(request) = provider.get("request") {
@@ -178,12 +148,7 @@ fn check_request(request: &Value, at: &str, faults: &mut Vec<FieldError>) {
         return;
     };
     check_headers(request, at, faults);
-    for (member, value) in request
-        .get("auth")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (member, value) in request.get("auth").and_then(Value::as_object).into_iter().flatten() {
         let carries = CREDENTIAL_MEMBERS.contains(&plain(member).as_str()) || member == "value";
         if carries && is_literal(value) {
             faults.push(FieldError::new(
@@ -204,12 +169,7 @@ fn check_api(object: &Map<String, Value>, at: &str, faults: &mut Vec<FieldError>
 }
 
 fn check_headers(object: &Map<String, Value>, at: &str, faults: &mut Vec<FieldError>) {
-    for (name, value) in object
-        .get("headers")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-    {
+    for (name, value) in object.get("headers").and_then(Value::as_object).into_iter().flatten() {
         let plain = plain(name);
         if CREDENTIAL_HEADERS.iter().any(|header| plain.ends_with(header)) && is_literal(value) {
             faults.push(FieldError::new(
@@ -225,9 +185,7 @@ fn check_env(env: &Map<String, Value>, at: &str, faults: &mut Vec<FieldError>) {
     for (name, value) in env {
         let upper = name.to_ascii_uppercase();
         let path = format!("{at}/{}", pointer_segment(name));
-        if ["OPENAI_", "ANTHROPIC_", "CODEX_"]
-            .iter()
-            .any(|prefix| upper.starts_with(prefix))
+        if ["OPENAI_", "ANTHROPIC_", "CODEX_"].iter().any(|prefix| upper.starts_with(prefix))
             && is_literal(value)
         {
             faults.push(FieldError::new(path, FieldCode::InvalidValue));
@@ -248,16 +206,12 @@ fn is_reference(text: &str) -> bool {
 }
 
 fn is_web_url(text: &str) -> bool {
-    let rest = text
-        .strip_prefix("http://")
-        .or_else(|| text.strip_prefix("https://"));
+    let rest = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
     rest.is_some_and(|rest| {
         let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
         !authority.is_empty()
             && !authority.contains('@')
-            && !text
-                .chars()
-                .any(|character| character.is_whitespace() || character.is_control())
+            && !text.chars().any(|character| character.is_whitespace() || character.is_control())
     })
 }
 
@@ -266,10 +220,7 @@ fn is_empty(value: &Value) -> bool {
 }
 
 fn plain(name: &str) -> String {
-    name.chars()
-        .filter(|character| !matches!(character, '-' | '_'))
-        .flat_map(char::to_lowercase)
-        .collect()
+    name.chars().filter(|character| !matches!(character, '-' | '_')).flat_map(char::to_lowercase).collect()
 }
 
 #[cfg(test)]
@@ -289,14 +240,8 @@ mod tests {
         assert!(paths(&document(&reference)).is_empty());
         assert!(paths(&document(&json!("${KEY}"))).is_empty());
         assert!(paths(&document(&json!(" "))).is_empty());
-        assert_eq!(
-            paths(&document(&json!("k-1"))),
-            ["/values/models/providers/a~1b/apiKey"]
-        );
-        assert_eq!(
-            paths(&document(&json!("${A}${B}"))),
-            ["/values/models/providers/a~1b/apiKey"]
-        );
+        assert_eq!(paths(&document(&json!("k-1"))), ["/values/models/providers/a~1b/apiKey"]);
+        assert_eq!(paths(&document(&json!("${A}${B}"))), ["/values/models/providers/a~1b/apiKey"]);
     }
 
     #[test]

@@ -177,11 +177,7 @@ pub fn invalid_message(details: &[FieldError]) -> String {
         return "The request is invalid.".to_owned();
     }
     let more = details.len().saturating_sub(NAMED_MAX);
-    let tail = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
+    let tail = if more > 0 { format!(" and {more} more") } else { String::new() };
     shortened(&format!("The request is invalid: {}{tail}.", named.join(", ")))
 }
 
@@ -199,15 +195,9 @@ pub fn shortened(message: &str) -> String {
 /// A field in a sentence; control and format characters of a submitted key are shown as `?`.
 fn named(fault: &FieldError) -> String {
     let path = fault.path.strip_prefix('/').unwrap_or(&fault.path);
-    let shown: String = path
-        .chars()
-        .map(|character| if is_unprintable(character) { '?' } else { character })
-        .collect();
-    let shown = if shown.is_empty() {
-        "the body".to_owned()
-    } else {
-        shown
-    };
+    let shown: String =
+        path.chars().map(|character| if is_unprintable(character) { '?' } else { character }).collect();
+    let shown = if shown.is_empty() { "the body".to_owned() } else { shown };
     format!("{shown} {}", fault.code.phrase())
 }
 

@@ -230,10 +230,7 @@ mod tests {
 
     #[test]
     fn only_the_exact_form_is_an_id() {
-        assert_eq!(
-            AgentId::parse(&format!("agt_{UUID}")).unwrap().to_string(),
-            format!("agt_{UUID}")
-        );
+        assert_eq!(AgentId::parse(&format!("agt_{UUID}")).unwrap().to_string(), format!("agt_{UUID}"));
         for wrong in [
             format!("ns_{UUID}"),
             format!("agt_{}", UUID.to_uppercase()),
@@ -243,11 +240,7 @@ mod tests {
             format!("agt_{}", UUID.replace('-', "")),
             "agt_".to_owned(),
         ] {
-            assert_eq!(
-                AgentId::parse(&wrong),
-                Err(IdError { form: "agt_<uuid>" }),
-                "{wrong}"
-            );
+            assert_eq!(AgentId::parse(&wrong), Err(IdError { form: "agt_<uuid>" }), "{wrong}");
         }
         assert!(IdentityId::parse(&format!("prn_{UUID}")).unwrap().is_human());
         assert!(!IdentityId::parse(&format!("spn_{UUID}")).unwrap().is_human());

@@ -18,9 +18,7 @@ pub fn is_name(text: &str) -> bool {
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     (1..=63).contains(&text.len())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+        && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-')
 }
@@ -33,16 +31,7 @@ mod tests {
     fn names_count_code_points_and_refuse_controls() {
         assert!(is_name("Klein – 小 🦀"));
         assert!(is_name(&"🦀".repeat(200)));
-        for wrong in [
-            "",
-            " a",
-            "a ",
-            "a\u{7f}",
-            "a\u{85}b",
-            "a\u{2028}b",
-            "\u{3000}a",
-            &"x".repeat(201),
-        ] {
+        for wrong in ["", " a", "a ", "a\u{7f}", "a\u{85}b", "a\u{2028}b", "\u{3000}a", &"x".repeat(201)] {
             assert!(!is_name(wrong), "{wrong:?}");
         }
         assert!(

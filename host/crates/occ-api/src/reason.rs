@@ -117,16 +117,9 @@ mod tests {
         codes.dedup();
         assert_eq!(codes.len(), count);
         for reason in TABLE {
-            assert!(
-                reason.text.ends_with('.') && reason.text.chars().count() <= 120,
-                "{}",
-                reason.code
-            );
+            assert!(reason.text.ends_with('.') && reason.text.chars().count() <= 120, "{}", reason.code);
         }
-        assert_eq!(
-            find("REVISION_ACTIVATED").map(|reason| reason.class),
-            Some(Class::Success)
-        );
+        assert_eq!(find("REVISION_ACTIVATED").map(|reason| reason.class), Some(Class::Success));
         assert_eq!(find("NOBODY_KNOWS"), None);
     }
 }

@@ -10,13 +10,7 @@ use crate::output::Form;
 
 /// Controls OpenClaw Enterprise: Namespaces, Configurations, Secrets, Agents and who may do what.
 #[derive(Debug, Parser)]
-#[command(
-    name = "occ",
-    version,
-    about,
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(name = "occ", version, about, subcommand_required = true, arg_required_else_help = true)]
 #[command(after_help = "Start here: `occ dev up`, then `occ agent list`.\n\
     Exit codes: 0 done, 1 failed, 2 usage, 3 refused, 4 not found, 5 conflict, 6 time is up, 130 interrupted.")]
 pub(crate) struct Cli {
@@ -126,10 +120,7 @@ pub(crate) struct ListArgs {
 }
 
 fn limit(text: &str) -> Result<usize, String> {
-    text.parse()
-        .ok()
-        .filter(|limit| *limit > 0)
-        .ok_or_else(|| "must be a whole number above 0".to_owned())
+    text.parse().ok().filter(|limit| *limit > 0).ok_or_else(|| "must be a whole number above 0".to_owned())
 }
 
 /// An input file.
@@ -150,9 +141,7 @@ pub(crate) struct RepeatArgs {
 
 fn idempotency_key(text: &str) -> Result<String, String> {
     let mut characters = text.chars();
-    let begins = characters
-        .next()
-        .is_some_and(|first| first.is_ascii_alphanumeric());
+    let begins = characters.next().is_some_and(|first| first.is_ascii_alphanumeric());
     if begins
         && text.len() <= 128
         && characters.all(|rest| rest.is_ascii_alphanumeric() || "._:-".contains(rest))
@@ -173,13 +162,9 @@ pub(crate) struct ConditionArgs {
 impl ConditionArgs {
     /// The header's value; a bare `v3` is put into quotes.
     pub(crate) fn tag(&self) -> Option<String> {
-        self.if_match.as_ref().map(|tag| {
-            if tag == "*" || tag.starts_with('"') {
-                tag.clone()
-            } else {
-                format!("\"{tag}\"")
-            }
-        })
+        self.if_match
+            .as_ref()
+            .map(|tag| if tag == "*" || tag.starts_with('"') { tag.clone() } else { format!("\"{tag}\"") })
     }
 }
 
@@ -220,35 +205,17 @@ mod tests {
             other => panic!("{other:?}"),
         };
         assert_eq!(wait_of(parse("occ agent deploy a").unwrap()), None);
-        assert_eq!(
-            wait_of(parse("occ agent deploy a --wait").unwrap()),
-            Some(Duration::from_secs(900))
-        );
-        assert_eq!(
-            wait_of(parse("occ agent deploy --wait a").unwrap()),
-            Some(Duration::from_secs(900))
-        );
-        assert_eq!(
-            wait_of(parse("occ agent deploy a --wait=90s").unwrap()),
-            Some(Duration::from_secs(90))
-        );
+        assert_eq!(wait_of(parse("occ agent deploy a --wait").unwrap()), Some(Duration::from_secs(900)));
+        assert_eq!(wait_of(parse("occ agent deploy --wait a").unwrap()), Some(Duration::from_secs(900)));
+        assert_eq!(wait_of(parse("occ agent deploy a --wait=90s").unwrap()), Some(Duration::from_secs(90)));
         assert!(parse("occ agent deploy a --wait=soon").is_err());
     }
 
     #[test]
     fn later_commands_are_absent() {
-        let names: Vec<String> = Cli::command()
-            .get_subcommands()
-            .map(|command| command.get_name().to_owned())
-            .collect();
-        for later in [
-            "login",
-            "logout",
-            "preset",
-            "credential-source",
-            "events",
-            "backend",
-        ] {
+        let names: Vec<String> =
+            Cli::command().get_subcommands().map(|command| command.get_name().to_owned()).collect();
+        for later in ["login", "logout", "preset", "credential-source", "events", "backend"] {
             assert!(!names.contains(&later.to_owned()), "{later}");
         }
     }

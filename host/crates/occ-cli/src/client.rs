@@ -156,11 +156,8 @@ impl Call {
 
 /// A text as one segment of a path or one value of a query.
 pub(crate) fn segment(text: &str) -> String {
-    const KEPT: percent_encoding::AsciiSet = percent_encoding::NON_ALPHANUMERIC
-        .remove(b'-')
-        .remove(b'_')
-        .remove(b'.')
-        .remove(b'~');
+    const KEPT: percent_encoding::AsciiSet =
+        percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
     percent_encoding::utf8_percent_encode(text, &KEPT).to_string()
 }
 
@@ -187,12 +184,7 @@ impl Client {
         if origin.is_loopback() {
             config = config.proxy(None);
         }
-        Ok(Self {
-            agent: config.build().into(),
-            origin,
-            key,
-            timeout,
-        })
+        Ok(Self { agent: config.build().into(), origin, key, timeout })
     }
 
     /// Sends a request and reads its envelope.
@@ -238,10 +230,7 @@ impl Client {
         let mut cursor: Option<String> = None;
         loop {
             let wanted = limit.map_or(PAGE_ITEMS, |limit| (limit - items.len()).min(PAGE_ITEMS));
-            let page = call
-                .clone()
-                .query("limit", wanted.to_string())
-                .query_if("cursor", cursor.take());
+            let page = call.clone().query("limit", wanted.to_string()).query_if("cursor", cursor.take());
             let answer = self.send(&page)?;
             let Value::Array(found) = answer.data else {
                 return Err(Failure::invalid_response("a list has no array in data"));
@@ -290,9 +279,7 @@ impl Client {
                 let _ = last.set(failure);
             }
         }
-        Err(last
-            .into_inner()
-            .unwrap_or_else(|| timed_out(&self.origin, self.timeout)))
+        Err(last.into_inner().unwrap_or_else(|| timed_out(&self.origin, self.timeout)))
     }
 
     /// How long to wait before the request is repeated; `None` when the answer stands.
@@ -329,10 +316,8 @@ impl Client {
         let sent = match &call.body {
             Some(body) => {
                 let bytes = serde_json::to_vec(body).map_err(Failure::invalid_response)?;
-                let request = request
-                    .header("content-type", "application/json")
-                    .body(bytes)
-                    .map_err(invalid)?;
+                let request =
+                    request.header("content-type", "application/json").body(bytes).map_err(invalid)?;
                 self.agent.run(self.limited(request, left))
             }
             // An empty body, announced as such, where one is usual.
@@ -340,31 +325,18 @@ impl Client {
                 let request = request.body(Vec::<u8>::new()).map_err(invalid)?;
                 self.agent.run(self.limited(request, left))
             }
-            None => self
-                .agent
-                .run(self.limited(request.body(()).map_err(invalid)?, left)),
+            None => self.agent.run(self.limited(request.body(()).map_err(invalid)?, left)),
         };
         let mut response = sent.map_err(|error| self.unsent(call, &error))?;
         let status = response.status().as_u16();
         let headers = response.headers().clone();
-        let read = response
-            .body_mut()
-            .with_config()
-            .limit(ANSWER_BYTES_MAX)
-            .read_to_vec();
+        let read = response.body_mut().with_config().limit(ANSWER_BYTES_MAX).read_to_vec();
         let body = read.map_err(|error| self.unsent(call, &error))?;
-        Ok(Raw {
-            status,
-            headers,
-            body,
-        })
+        Ok(Raw { status, headers, body })
     }
 
     fn limited<B: ureq::AsSendBody>(&self, request: Request<B>, left: Duration) -> Request<B> {
-        self.agent
-            .configure_request(request)
-            .timeout_global(Some(left))
-            .build()
+        self.agent.configure_request(request).timeout_global(Some(left)).build()
     }
 
     /// The failure of an exchange that brought no answer.
@@ -382,17 +354,13 @@ impl Client {
             error => Failure::local(
                 Exit::Failed,
                 "CONNECTION_FAILED",
-                format!(
-                    "no answer from {}: {}",
-                    self.origin,
-                    crate::failure::printable(&error.to_string())
-                ),
+                format!("no answer from {}: {}", self.origin, crate::failure::printable(&error.to_string())),
             ),
         };
         match &call.read_back {
-            Some(command) if !before_sending && call.method != Method::GET => failure.hint(format!(
-                "it is not known whether this took effect; see: {command}"
-            )),
+            Some(command) if !before_sending && call.method != Method::GET => {
+                failure.hint(format!("it is not known whether this took effect; see: {command}"))
+            }
             _ => failure,
         }
     }
@@ -408,12 +376,6 @@ fn timed_out(origin: &Origin, timeout: Duration) -> Failure {
 }
 
 fn retry_after(raw: &Raw) -> Option<u64> {
-    let secs = raw
-        .headers
-        .get("retry-after")?
-        .to_str()
-        .ok()?
-        .parse::<u64>()
-        .ok()?;
+    let secs = raw.headers.get("retry-after")?.to_str().ok()?.parse::<u64>().ok()?;
     RETRY_AFTER_SECS.contains(&secs).then_some(secs)
 }

@@ -39,9 +39,7 @@ use crate::session::Session;
 pub(crate) fn run(session: &Session, command: Command) -> Result<ExitCode> {
     let lines = matches!(&command, Command::Agent(agent::Command::Logs(_)));
     if session.global.output == Some(Form::Text) && !lines {
-        return Err(Failure::usage(
-            "the form text is for `agent logs`; use table, json, yaml or name",
-        ));
+        return Err(Failure::usage("the form text is for `agent logs`; use table, json, yaml or name"));
     }
     if let Some(namespace) = &session.global.namespace {
         // A wrong argument is told before a file is read.

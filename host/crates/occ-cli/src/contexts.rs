@@ -97,27 +97,18 @@ impl Contexts {
     /// # Errors
     /// Unreadable, open to others, or not a file of contexts.
     pub fn load(path: &Path) -> Result<Self, ContextsError> {
-        let io = |source| ContextsError::Io {
-            path: path.to_owned(),
-            source,
-        };
+        let io = |source| ContextsError::Io { path: path.to_owned(), source };
         let found = match std::fs::symlink_metadata(path) {
             Ok(found) => found,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(io(error)),
         };
-        let invalid = |why: String| ContextsError::Invalid {
-            path: path.to_owned(),
-            why,
-        };
+        let invalid = |why: String| ContextsError::Invalid { path: path.to_owned(), why };
         if !found.is_file() {
             return Err(invalid("it is not a regular file".to_owned()));
         }
         if found.mode() & 0o077 != 0 {
-            return Err(ContextsError::Loose {
-                path: path.to_owned(),
-                mode: "600",
-            });
+            return Err(ContextsError::Loose { path: path.to_owned(), mode: "600" });
         }
         if found.len() > FILE_BYTES_MAX {
             return Err(invalid(format!("it is larger than {FILE_BYTES_MAX} bytes")));
@@ -141,25 +132,13 @@ impl Contexts {
     /// # Errors
     /// Unwritable, or a folder of the default place that is open to others.
     pub fn save(&self, path: &Path) -> Result<(), ContextsError> {
-        let io = |source| ContextsError::Io {
-            path: path.to_owned(),
-            source,
-        };
-        let folder = path
-            .parent()
-            .filter(|folder| !folder.as_os_str().is_empty())
-            .unwrap_or(Path::new("."));
+        let io = |source| ContextsError::Io { path: path.to_owned(), source };
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if !folder.exists() {
-            DirBuilder::new()
-                .recursive(true)
-                .mode(0o700)
-                .create(folder)
-                .map_err(io)?;
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
         }
-        let text = serde_saphyr::to_string(self).map_err(|error| ContextsError::Invalid {
-            path: path.to_owned(),
-            why: error.to_string(),
-        })?;
+        let text = serde_saphyr::to_string(self)
+            .map_err(|error| ContextsError::Invalid { path: path.to_owned(), why: error.to_string() })?;
         let mut file = tempfile::Builder::new()
             .prefix(".config.")
             .permissions(Permissions::from_mode(0o600))
@@ -189,10 +168,8 @@ impl Contexts {
     /// A name that cannot be one.
     pub fn put(&mut self, context: Context) -> Result<(), ContextsError> {
         let length = context.name.chars().count();
-        let strange = context
-            .name
-            .chars()
-            .any(|character| character.is_whitespace() || character.is_control());
+        let strange =
+            context.name.chars().any(|character| character.is_whitespace() || character.is_control());
         if strange || !(1..=NAME_CHARS_MAX).contains(&length) {
             return Err(ContextsError::Name);
         }
@@ -225,18 +202,11 @@ impl Contexts {
 /// # Errors
 /// Nothing says where, or the folder is open to others.
 pub(crate) fn default_path(environment: &Environment) -> Result<PathBuf, ContextsError> {
-    let folder = environment
-        .config_dir
-        .as_ref()
-        .ok_or(ContextsError::NoFolder)?
-        .join("occ");
+    let folder = environment.config_dir.as_ref().ok_or(ContextsError::NoFolder)?.join("occ");
     if let Ok(found) = std::fs::metadata(&folder)
         && found.mode() & 0o077 != 0
     {
-        return Err(ContextsError::Loose {
-            path: folder,
-            mode: "700",
-        });
+        return Err(ContextsError::Loose { path: folder, mode: "700" });
     }
     Ok(folder.join("config.yaml"))
 }
@@ -275,11 +245,7 @@ mod tests {
     use super::*;
 
     fn context(name: &str) -> Context {
-        Context {
-            name: name.to_owned(),
-            url: "http://127.0.0.1:7480".to_owned(),
-            ..Context::default()
-        }
+        Context { name: name.to_owned(), url: "http://127.0.0.1:7480".to_owned(), ..Context::default() }
     }
 
     #[test]
@@ -297,15 +263,8 @@ mod tests {
         assert_eq!(read.current(), Some(&dev));
         assert_eq!(read.contexts, [dev, context("other")]);
         assert_eq!(std::fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(
-            std::fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777,
-            0o700
-        );
-        assert_eq!(
-            std::fs::read_dir(path.parent().unwrap()).unwrap().count(),
-            1,
-            "no temporary file stays"
-        );
+        assert_eq!(std::fs::metadata(path.parent().unwrap()).unwrap().mode() & 0o777, 0o700);
+        assert_eq!(std::fs::read_dir(path.parent().unwrap()).unwrap().count(), 1, "no temporary file stays");
     }
 
     #[test]
@@ -314,45 +273,23 @@ mod tests {
         let path = folder.path().join("config.yaml");
         Contexts::default().save(&path).unwrap();
         std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        assert!(matches!(
-            Contexts::load(&path),
-            Err(ContextsError::Loose { mode: "600", .. })
-        ));
+        assert!(matches!(Contexts::load(&path), Err(ContextsError::Loose { mode: "600", .. })));
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        for foreign in [
-            "contexts: 7",
-            "contexts: []\nkey: secret",
-            "[",
-            "contexts: []\ncontexts: []",
-        ] {
+        for foreign in ["contexts: 7", "contexts: []\nkey: secret", "[", "contexts: []\ncontexts: []"] {
             std::fs::write(&path, foreign).unwrap();
-            assert!(
-                matches!(Contexts::load(&path), Err(ContextsError::Invalid { .. })),
-                "{foreign}"
-            );
+            assert!(matches!(Contexts::load(&path), Err(ContextsError::Invalid { .. })), "{foreign}");
         }
         let link = folder.path().join("link.yaml");
         std::os::unix::fs::symlink(&path, &link).unwrap();
-        assert!(matches!(
-            Contexts::load(&link),
-            Err(ContextsError::Invalid { .. })
-        ));
+        assert!(matches!(Contexts::load(&link), Err(ContextsError::Invalid { .. })));
     }
 
     #[test]
     fn removing_the_current_context_leaves_none() {
-        let mut contexts = Contexts {
-            current_context: Some("a".to_owned()),
-            contexts: vec![context("a"), context("b")],
-        };
+        let mut contexts =
+            Contexts { current_context: Some("a".to_owned()), contexts: vec![context("a"), context("b")] };
         contexts.remove("a").unwrap();
-        assert_eq!(
-            contexts,
-            Contexts {
-                current_context: None,
-                contexts: vec![context("b")]
-            }
-        );
+        assert_eq!(contexts, Contexts { current_context: None, contexts: vec![context("b")] });
         assert!(matches!(contexts.remove("a"), Err(ContextsError::Unknown(name)) if name == "a"));
         assert!(matches!(contexts.put(context("a b")), Err(ContextsError::Name)));
     }

@@ -14,9 +14,7 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
     let mut secs: u64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
-        let digits = rest
-            .find(|character: char| !character.is_ascii_digit())
-            .unwrap_or(rest.len());
+        let digits = rest.find(|character: char| !character.is_ascii_digit()).unwrap_or(rest.len());
         let (number, tail) = rest.split_at_checked(digits).ok_or_else(wrong)?;
         let number: u64 = number.parse().map_err(|_| wrong())?;
         let (factor, tail) = match tail.chars().next() {
@@ -26,18 +24,11 @@ pub(crate) fn parse(text: &str) -> Result<Duration, String> {
             Some('h') => (3600, tail.get(1..).unwrap_or_default()),
             _ => return Err(wrong()),
         };
-        secs = number
-            .checked_mul(factor)
-            .and_then(|part| secs.checked_add(part))
-            .ok_or_else(wrong)?;
+        secs = number.checked_mul(factor).and_then(|part| secs.checked_add(part)).ok_or_else(wrong)?;
         rest = tail;
     }
     let duration = Duration::from_secs(secs);
-    if duration.is_zero() || duration > DURATION_MAX {
-        Err(wrong())
-    } else {
-        Ok(duration)
-    }
+    if duration.is_zero() || duration > DURATION_MAX { Err(wrong()) } else { Ok(duration) }
 }
 
 #[cfg(test)]
@@ -46,27 +37,10 @@ mod tests {
 
     #[test]
     fn units_add_up() {
-        for (text, secs) in [
-            ("90", 90),
-            ("90s", 90),
-            ("15m", 900),
-            ("24h", 86_400),
-            ("1m30s", 90),
-        ] {
+        for (text, secs) in [("90", 90), ("90s", 90), ("15m", 900), ("24h", 86_400), ("1m30s", 90)] {
             assert_eq!(parse(text), Ok(Duration::from_secs(secs)), "{text}");
         }
-        for wrong in [
-            "",
-            "0",
-            "-1",
-            "m",
-            "1d",
-            "1.5h",
-            "1m30",
-            "999999999999999999999",
-            "200h",
-            "é",
-        ] {
+        for wrong in ["", "0", "-1", "m", "1d", "1.5h", "1m30", "999999999999999999999", "200h", "é"] {
             assert!(parse(wrong).is_err(), "{wrong}");
         }
     }

@@ -40,11 +40,7 @@ impl Environment {
         let text = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
         let path = |name: &str| variable(name).map(PathBuf::from);
         let home = path("HOME");
-        let native = if cfg!(target_os = "macos") {
-            "Library/Application Support"
-        } else {
-            ".config"
-        };
+        let native = if cfg!(target_os = "macos") { "Library/Application Support" } else { ".config" };
         Self {
             url: text("OCC_URL"),
             service_key_file: path("OCC_SERVICE_KEY_FILE"),

@@ -90,11 +90,7 @@ impl Failure {
 
     /// An answer that breaks the contract of the API.
     pub(crate) fn invalid_response(why: impl std::fmt::Display) -> Self {
-        Self::local(
-            Exit::Failed,
-            "INVALID_RESPONSE",
-            format!("invalid response: {why}"),
-        )
+        Self::local(Exit::Failed, "INVALID_RESPONSE", format!("invalid response: {why}"))
     }
 
     /// A file that cannot be read or written.
@@ -175,11 +171,9 @@ impl Failure {
     pub(crate) fn to_text(&self) -> String {
         let inner = &self.0;
         let mut text = match inner.status {
-            Some(status) => format!(
-                "error: {status} {}: {}",
-                printable(&inner.code),
-                printable(&inner.message)
-            ),
+            Some(status) => {
+                format!("error: {status} {}: {}", printable(&inner.code), printable(&inner.message))
+            }
             None if inner.shows_code => {
                 format!("error: {}: {}", printable(&inner.code), printable(&inner.message))
             }
@@ -225,9 +219,7 @@ fn code_of(detail: &FieldError) -> String {
 
 /// Shows what would move the cursor, hide or reorder text.
 pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|character| if is_unprintable(character) { '?' } else { character })
-        .collect()
+    text.chars().map(|character| if is_unprintable(character) { '?' } else { character }).collect()
 }
 
 #[cfg(test)]

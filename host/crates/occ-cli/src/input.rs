@@ -19,10 +19,7 @@ const DEPTH_MAX: usize = 66;
 fn bytes(path: &Path) -> Result<Vec<u8>> {
     let mut found = Vec::new();
     let read = if path == Path::new("-") {
-        std::io::stdin()
-            .lock()
-            .take(INPUT_BYTES_MAX + 1)
-            .read_to_end(&mut found)
+        std::io::stdin().lock().take(INPUT_BYTES_MAX + 1).read_to_end(&mut found)
     } else {
         std::fs::File::open(path).and_then(|file| file.take(INPUT_BYTES_MAX + 1).read_to_end(&mut found))
     };
@@ -45,10 +42,7 @@ pub(crate) fn document(path: &Path) -> Result<Value> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value> {
-    let extension = path
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .unwrap_or_default();
+    let extension = path.extension().and_then(|extension| extension.to_str()).unwrap_or_default();
     match extension {
         "json" => json(path, text),
         "yaml" | "yml" => yaml(path, text),
@@ -65,10 +59,7 @@ fn json(path: &Path, text: &str) -> Result<Value> {
         // serde_json knows the line; it accepts what is refused here only for its content.
         match serde_json::from_str::<Value>(text) {
             Err(error) => invalid(path, format!("is not JSON: {error}")),
-            Ok(_) => invalid(
-                path,
-                format!("is refused at `{}`: it {}", fault.path, fault.code.phrase()),
-            ),
+            Ok(_) => invalid(path, format!("is refused at `{}`: it {}", fault.path, fault.code.phrase())),
         }
     })
 }
@@ -85,13 +76,7 @@ fn yaml(path: &Path, text: &str) -> Result<Value> {
         with_snippet: false,
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
-        invalid(
-            path,
-            format!(
-                "is not YAML: {}",
-                error.to_string().lines().next().unwrap_or_default()
-            ),
-        )
+        invalid(path, format!("is not YAML: {}", error.to_string().lines().next().unwrap_or_default()))
     })
 }
 
@@ -101,9 +86,7 @@ fn yaml(path: &Path, text: &str) -> Result<Value> {
 /// Unreadable, empty, not text.
 pub(crate) fn secret_value(path: &Path) -> Result<String> {
     let text = String::from_utf8(bytes(path)?).map_err(|_| invalid(path, "is not UTF-8"))?;
-    let value = text
-        .strip_suffix('\n')
-        .map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
+    let value = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if value.is_empty() {
         return Err(invalid(path, "is empty"));
     }
@@ -111,11 +94,7 @@ pub(crate) fn secret_value(path: &Path) -> Result<String> {
 }
 
 fn invalid(path: &Path, why: impl std::fmt::Display) -> Failure {
-    let name = if path == Path::new("-") {
-        "standard input".to_owned()
-    } else {
-        path.display().to_string()
-    };
+    let name = if path == Path::new("-") { "standard input".to_owned() } else { path.display().to_string() };
     Failure::local(Exit::Usage, "INVALID_INPUT", format!("{name} {why}"))
 }
 
@@ -139,10 +118,7 @@ mod tests {
             ("-", yaml),
             ("a.json", &expected.to_string()),
             ("-", &expected.to_string()),
-            (
-                "-",
-                "{name: ci, permissions: [{action: operate, resourceKind: secret}]}",
-            ),
+            ("-", "{name: ci, permissions: [{action: operate, resourceKind: secret}]}"),
         ] {
             assert_eq!(read(name, text).unwrap(), expected, "{name}: {text}");
         }
@@ -202,10 +178,8 @@ mod tests {
             "=",
             "<<",
         ];
-        let members: serde_json::Map<String, Value> = texts
-            .iter()
-            .map(|text| ((*text).to_owned(), json!([text, {"t": text}])))
-            .collect();
+        let members: serde_json::Map<String, Value> =
+            texts.iter().map(|text| ((*text).to_owned(), json!([text, {"t": text}]))).collect();
         let value = json!({"texts": texts.to_vec(), "members": members, "empty": [{}, []], "numbers": [0, -1, 1.5, 1e300, 9_007_199_254_740_993_u64]});
         let text = crate::output::yaml(&value).unwrap();
         assert_eq!(read("-.yaml", &text).unwrap(), value, "{text}");
@@ -230,12 +204,9 @@ mod tests {
     fn one_line_break_ends_a_value() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("value");
-        for (written, value) in [
-            ("key\n", "key"),
-            ("key\r\n", "key"),
-            ("key\n\n", "key\n"),
-            (" key ", " key "),
-        ] {
+        for (written, value) in
+            [("key\n", "key"), ("key\r\n", "key"), ("key\n\n", "key\n"), (" key ", " key ")]
+        {
             std::fs::write(&file, written).unwrap();
             assert_eq!(secret_value(&file).unwrap(), value);
         }

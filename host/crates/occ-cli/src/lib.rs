@@ -82,15 +82,10 @@ fn machine_form(arguments: impl Iterator<Item = String>) -> Option<Form> {
         let at = arguments.iter().position(|argument| argument == flag)?;
         arguments.get(at + 1).cloned()
     };
-    let joined = |flag: &str| {
-        arguments
-            .iter()
-            .find_map(|argument| argument.strip_prefix(flag).map(str::to_owned))
-    };
-    let named = joined("--output=")
-        .or_else(|| after("--output"))
-        .or_else(|| after("-o"))
-        .or_else(|| joined("-o"));
+    let joined =
+        |flag: &str| arguments.iter().find_map(|argument| argument.strip_prefix(flag).map(str::to_owned));
+    let named =
+        joined("--output=").or_else(|| after("--output")).or_else(|| after("-o")).or_else(|| joined("-o"));
     match named?.as_str() {
         "json" => Some(Form::Json),
         "yaml" => Some(Form::Yaml),

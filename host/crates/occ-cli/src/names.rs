@@ -53,14 +53,10 @@ impl<T: Kind> Named<T> {
     /// An id of another kind or form.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let own = T::FORM.split('<').next().unwrap_or_default();
-        let id_of_another = |prefix: &&str| {
-            text.strip_prefix(*prefix)
-                .is_some_and(|rest| rest.len() == UUID_CHARS)
-        };
+        let id_of_another =
+            |prefix: &&str| text.strip_prefix(*prefix).is_some_and(|rest| rest.len() == UUID_CHARS);
         if text.starts_with(own) || PREFIXES.iter().any(id_of_another) {
-            return T::parse(text)
-                .map(Self::Id)
-                .map_err(|error| wrong::<T>(text, error));
+            return T::parse(text).map(Self::Id).map_err(|error| wrong::<T>(text, error));
         }
         if text.is_empty() {
             return Err(Failure::usage(format!("the {} must not be empty", T::NAME)));
@@ -123,16 +119,10 @@ fn find<T: Kind>(session: &Session, named: &Named<T>, path: impl FnOnce() -> Res
         Named::Name(name) => name,
     };
     let all = session.api()?.list(&Call::get(path()?), None)?;
-    let mut matches = all
-        .iter()
-        .filter(|item| item.get("name").and_then(Value::as_str) == Some(name));
+    let mut matches = all.iter().filter(|item| item.get("name").and_then(Value::as_str) == Some(name));
     let none = || {
-        Failure::local(
-            Exit::NotFound,
-            "NO_SUCH_NAME",
-            format!("there is no {} named `{name}`", T::NAME),
-        )
-        .hint(format!("occ {} list", T::NOUN))
+        Failure::local(Exit::NotFound, "NO_SUCH_NAME", format!("there is no {} named `{name}`", T::NAME))
+            .hint(format!("occ {} list", T::NOUN))
     };
     let found = matches.next().ok_or_else(none)?;
     if matches.next().is_some() {
@@ -154,32 +144,14 @@ mod tests {
     #[test]
     fn what_looks_like_an_id_must_be_one_of_the_kind() {
         let agent = format!("agt_{UUID}");
-        assert_eq!(
-            Named::<AgentId>::parse(&agent).unwrap(),
-            Named::Id(AgentId::parse(&agent).unwrap())
-        );
-        assert_eq!(
-            Named::<AgentId>::parse("concierge").unwrap(),
-            Named::Name("concierge".to_owned())
-        );
-        assert_eq!(
-            Named::<AgentId>::parse("sa_bot").unwrap(),
-            Named::Name("sa_bot".to_owned())
-        );
-        for wrong in [
-            format!("ns_{UUID}"),
-            "agt_x".to_owned(),
-            agent.clone() + "0",
-            String::new(),
-        ] {
+        assert_eq!(Named::<AgentId>::parse(&agent).unwrap(), Named::Id(AgentId::parse(&agent).unwrap()));
+        assert_eq!(Named::<AgentId>::parse("concierge").unwrap(), Named::Name("concierge".to_owned()));
+        assert_eq!(Named::<AgentId>::parse("sa_bot").unwrap(), Named::Name("sa_bot".to_owned()));
+        for wrong in [format!("ns_{UUID}"), "agt_x".to_owned(), agent.clone() + "0", String::new()] {
             let failure = Named::<AgentId>::parse(&wrong).unwrap_err();
             assert_eq!(failure.exit(), Exit::Usage, "{wrong}");
         }
         let failure = id::<ConfigurationId>("c.yaml").unwrap_err();
-        assert!(
-            failure.to_text().contains("hint: occ configuration list"),
-            "{}",
-            failure.to_text()
-        );
+        assert!(failure.to_text().contains("hint: occ configuration list"), "{}", failure.to_text());
     }
 }

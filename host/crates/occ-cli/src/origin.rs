@@ -19,10 +19,7 @@ impl Origin {
     /// Names what the URL must not have.
     pub(crate) fn parse(url: &str) -> Result<Self> {
         let wrong = |why: &str| Err(Failure::usage(format!("the URL {} {why}", shown(url))));
-        if url
-            .chars()
-            .any(|character| character.is_whitespace() || character.is_control())
-        {
+        if url.chars().any(|character| character.is_whitespace() || character.is_control()) {
             return wrong("must not contain white space");
         }
         let lower = url.to_ascii_lowercase();
@@ -50,17 +47,9 @@ impl Origin {
             return wrong("has no valid host");
         }
         let port = parsed.port_u16().unwrap_or(implied);
-        let shown = if port == implied {
-            String::new()
-        } else {
-            format!(":{port}")
-        };
+        let shown = if port == implied { String::new() } else { format!(":{port}") };
         let host = parsed.host().to_owned();
-        Ok(Self {
-            text: format!("{scheme}://{host}{shown}"),
-            host,
-            port,
-        })
+        Ok(Self { text: format!("{scheme}://{host}{shown}"), host, port })
     }
 
     /// The origin as text.
@@ -95,9 +84,8 @@ pub(crate) fn shown(url: &str) -> String {
     let plain = url.split(['?', '#']).next().unwrap_or_default();
     let plain = match plain.split_once("://") {
         Some((scheme, rest)) => {
-            let (authority, path) = rest
-                .split_once('/')
-                .map_or((rest, None), |(host, path)| (host, Some(path)));
+            let (authority, path) =
+                rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
             let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
             let path = path.map(|path| format!("/{path}")).unwrap_or_default();
             format!("{scheme}://{host}{path}")
@@ -121,11 +109,7 @@ mod tests {
             assert_eq!(Origin::parse(url).unwrap().as_str(), origin);
         }
         assert!(Origin::parse("http://[::1]").unwrap().is_loopback());
-        assert!(
-            !Origin::parse("https://localhost.example.com")
-                .unwrap()
-                .is_loopback()
-        );
+        assert!(!Origin::parse("https://localhost.example.com").unwrap().is_loopback());
     }
 
     #[test]

@@ -106,9 +106,7 @@ impl Printer {
             _ => Ok(failure.to_text() + "\n"),
         };
         // Standard error may be closed; there is nowhere else to say so.
-        let _ = std::io::stderr()
-            .lock()
-            .write_all(text.unwrap_or_default().as_bytes());
+        let _ = std::io::stderr().lock().write_all(text.unwrap_or_default().as_bytes());
     }
 }
 
@@ -124,9 +122,7 @@ fn names(view: &View, values: &[Value]) -> Result<String> {
 
 /// JSON over several lines, with a line break at the end.
 pub(crate) fn pretty(value: &Value) -> Result<String> {
-    serde_json::to_string_pretty(value)
-        .map(|text| text + "\n")
-        .map_err(Failure::invalid_response)
+    serde_json::to_string_pretty(value).map(|text| text + "\n").map_err(Failure::invalid_response)
 }
 
 /// The same as YAML.

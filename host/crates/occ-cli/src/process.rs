@@ -14,12 +14,8 @@ use crate::interrupt;
 /// It was not found or cannot be started.
 pub(crate) fn host(environment: &Environment, arguments: &[OsString]) -> Result<ExitStatus> {
     let program = find(environment, "occ-host").ok_or_else(|| {
-        Failure::local(
-            Exit::Failed,
-            "NO_OCC_HOST",
-            "occ-host was found neither beside occ nor on the path",
-        )
-        .hint("in a checkout: cargo build --release -p occ-host")
+        Failure::local(Exit::Failed, "NO_OCC_HOST", "occ-host was found neither beside occ nor on the path")
+            .hint("in a checkout: cargo build --release -p occ-host")
     })?;
     let mut command = Command::new(&program);
     command.args(arguments);
@@ -33,11 +29,7 @@ pub(crate) fn host(environment: &Environment, arguments: &[OsString]) -> Result<
 pub(crate) fn edit(environment: &Environment, file: &Path) -> Result<()> {
     let none = || Failure::usage("no editor: set EDITOR or VISUAL");
     let editor = environment.editor.as_ref().ok_or_else(none)?;
-    let words: Vec<String> = editor
-        .to_string_lossy()
-        .split_whitespace()
-        .map(str::to_owned)
-        .collect();
+    let words: Vec<String> = editor.to_string_lossy().split_whitespace().map(str::to_owned).collect();
     let (program, arguments) = words.split_first().ok_or_else(none)?;
     let mut command = Command::new(program);
     command.args(arguments).arg(file);
@@ -45,11 +37,7 @@ pub(crate) fn edit(environment: &Environment, file: &Path) -> Result<()> {
     if status.success() {
         return Ok(());
     }
-    Err(Failure::local(
-        Exit::Failed,
-        "EDITOR",
-        format!("the editor ended with {status}"),
-    ))
+    Err(Failure::local(Exit::Failed, "EDITOR", format!("the editor ended with {status}")))
 }
 
 /// The exit code of a child as our own.
@@ -64,16 +52,9 @@ fn run(command: &mut Command, program: &Path) -> Result<ExitStatus> {
 }
 
 fn find(environment: &Environment, name: &str) -> Option<PathBuf> {
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|program| Some(program.parent()?.join(name)));
-    let on_path = environment
-        .path
-        .as_deref()
-        .map(OsStr::to_owned)
-        .unwrap_or_default();
-    let mut places = beside
-        .into_iter()
-        .chain(std::env::split_paths(&on_path).map(|folder| folder.join(name)));
+    let beside = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join(name)));
+    let on_path = environment.path.as_deref().map(OsStr::to_owned).unwrap_or_default();
+    let mut places =
+        beside.into_iter().chain(std::env::split_paths(&on_path).map(|folder| folder.join(name)));
     places.find(|place| place.is_file())
 }

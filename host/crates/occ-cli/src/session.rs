@@ -68,12 +68,7 @@ impl Session {
     /// No URL, an unreadable CA bundle.
     pub(crate) fn open_client(&self) -> Result<Client> {
         let settings = self.settings()?;
-        Client::new(
-            settings.origin()?,
-            None,
-            settings.ca_bundle.as_deref(),
-            settings.timeout,
-        )
+        Client::new(settings.origin()?, None, settings.ca_bundle.as_deref(), settings.timeout)
     }
 
     /// The Namespace that the command is about.

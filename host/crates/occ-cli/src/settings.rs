@@ -95,11 +95,9 @@ impl Settings {
         };
         let named = global.context.as_ref().or(environment.context.as_ref());
         let named = match named {
-            Some(name) => Some(
-                saved
-                    .find(name)
-                    .ok_or_else(|| failed(contexts::ContextsError::Unknown(name.clone())))?,
-            ),
+            Some(name) => {
+                Some(saved.find(name).ok_or_else(|| failed(contexts::ContextsError::Unknown(name.clone())))?)
+            }
             None => None,
         };
         let levels: Vec<&Context> = named.into_iter().chain(saved.current()).collect();
@@ -107,21 +105,14 @@ impl Settings {
     }
 
     fn settle(global: &Global, environment: &Environment, levels: &[&Context]) -> Result<Self> {
-        let url = first(global.url.clone(), environment.url.clone(), levels, |context| {
-            Some(context.url.clone())
-        });
+        let url =
+            first(global.url.clone(), environment.url.clone(), levels, |context| Some(context.url.clone()));
         // What belongs to an origin is used for that origin alone.
-        let own: Vec<&Context> = levels
-            .iter()
-            .copied()
-            .filter(|context| belongs(context, url.as_ref()))
-            .collect();
+        let own: Vec<&Context> =
+            levels.iter().copied().filter(|context| belongs(context, url.as_ref())).collect();
         let timeout = match global.timeout_seconds {
             Some(secs) => secs,
-            None => environment
-                .timeout_seconds
-                .as_deref()
-                .map_or(Ok(TIMEOUT_SECS), timeout_secs)?,
+            None => environment.timeout_seconds.as_deref().map_or(Ok(TIMEOUT_SECS), timeout_secs)?,
         };
         Ok(Self {
             key_file: first(
@@ -130,18 +121,12 @@ impl Settings {
                 &own,
                 |context| context.service_key_file.clone(),
             ),
-            namespace: first(
-                global.namespace.clone(),
-                environment.namespace.clone(),
-                &own,
-                |context| context.namespace.clone(),
-            ),
-            ca_bundle: first(
-                global.ca_bundle.clone(),
-                environment.ca_bundle.clone(),
-                &own,
-                |context| context.ca_bundle.clone(),
-            )
+            namespace: first(global.namespace.clone(), environment.namespace.clone(), &own, |context| {
+                context.namespace.clone()
+            }),
+            ca_bundle: first(global.ca_bundle.clone(), environment.ca_bundle.clone(), &own, |context| {
+                context.ca_bundle.clone()
+            })
             .map(|found| found.value),
             timeout: Duration::from_secs(timeout),
             form: global
@@ -157,12 +142,8 @@ impl Settings {
     /// None was named, or it is not an origin.
     pub(crate) fn origin(&self) -> Result<Origin> {
         let url = self.url.as_ref().ok_or_else(|| {
-            Failure::local(
-                Exit::Usage,
-                "NO_URL",
-                "no URL: give --url, set OCC_URL, or use a context",
-            )
-            .hint("occ context list")
+            Failure::local(Exit::Usage, "NO_URL", "no URL: give --url, set OCC_URL, or use a context")
+                .hint("occ context list")
         })?;
         Origin::parse(&url.value)
     }
@@ -214,22 +195,13 @@ fn first<T>(
     of: impl Fn(&Context) -> Option<T>,
 ) -> Option<Sourced<T>> {
     if let Some(value) = flag {
-        return Some(Sourced {
-            value,
-            source: Source::Flag,
-        });
+        return Some(Sourced { value, source: Source::Flag });
     }
     if let Some(value) = variable {
-        return Some(Sourced {
-            value,
-            source: Source::Environment,
-        });
+        return Some(Sourced { value, source: Source::Environment });
     }
     levels.iter().find_map(|context| {
-        of(context).map(|value| Sourced {
-            value,
-            source: Source::Context(context.name.clone()),
-        })
+        of(context).map(|value| Sourced { value, source: Source::Context(context.name.clone()) })
     })
 }
 
@@ -238,14 +210,9 @@ fn first<T>(
 /// # Errors
 /// Says the range.
 pub(crate) fn timeout_secs(text: &str) -> Result<u64> {
-    let secs = text
-        .parse::<u64>()
-        .ok()
-        .filter(|secs| (1..=TIMEOUT_SECS_MAX).contains(secs));
+    let secs = text.parse::<u64>().ok().filter(|secs| (1..=TIMEOUT_SECS_MAX).contains(secs));
     secs.ok_or_else(|| {
-        Failure::usage(format!(
-            "the timeout must be whole seconds from 1 to {TIMEOUT_SECS_MAX}"
-        ))
+        Failure::usage(format!("the timeout must be whole seconds from 1 to {TIMEOUT_SECS_MAX}"))
     })
 }
 

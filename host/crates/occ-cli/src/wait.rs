@@ -30,10 +30,7 @@ pub(crate) struct Deadline {
 impl Deadline {
     /// From now on.
     pub(crate) fn after(whole: Duration) -> Self {
-        Self {
-            at: Instant::now() + whole,
-            whole,
-        }
+        Self { at: Instant::now() + whole, whole }
     }
 
     fn left(self) -> Duration {
@@ -68,11 +65,7 @@ fn until<T>(
     loop {
         let begun = Instant::now();
         let call = Call::get(path).within(deadline.left() + GRACE);
-        let call = if held {
-            call.held(HELD_MAX.min(deadline.left()))
-        } else {
-            call
-        };
+        let call = if held { call.held(HELD_MAX.min(deadline.left())) } else { call };
         let mut pause = between;
         match session.api()?.send(&call) {
             Err(failure) if held && failure.status() == Some(400) => {
@@ -138,10 +131,8 @@ pub(crate) fn deployment(
         Ok(None)
     })?;
     let Some(ended) = ended else {
-        let resume = format!(
-            "occ agent deployment-status {agent} {revision} --wait{}",
-            session.namespace_flag()
-        );
+        let resume =
+            format!("occ agent deployment-status {agent} {revision} --wait{}", session.namespace_flag());
         return Err(deadline.passed(&format!("deployment {revision} has not ended"), &resume));
     };
     if text(&ended, "/status") == "succeeded" {
@@ -164,28 +155,21 @@ pub(crate) fn failed(
     }
     let failure = Failure::local(Exit::Failed, code, message).with_code_shown();
     let flag = session.namespace_flag();
-    let restored = deployment
-        .pointer("/error/data/restoredRevisionId")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
+    let restored =
+        deployment.pointer("/error/data/restoredRevisionId").and_then(Value::as_str).map(str::to_owned);
     let failure = match restored.or_else(|| serving(session, agent)) {
         Some(serving) if serving != revision.as_str() => {
             failure.hint(format!("revision {serving} is the active one"))
         }
         _ => failure,
     };
-    failure.hint(format!(
-        "occ agent logs {agent} --source gateway --revision {revision}{flag}"
-    ))
+    failure.hint(format!("occ agent logs {agent} --source gateway --revision {revision}{flag}"))
 }
 
 fn serving(session: &Session, agent: &AgentId) -> Option<String> {
     let path = session.in_namespace(&format!("agents/{agent}")).ok()?;
     let agent = session.api().ok()?.get(path).ok()?;
-    agent
-        .get("activeRevisionId")
-        .and_then(Value::as_str)
-        .map(str::to_owned)
+    agent.get("activeRevisionId").and_then(Value::as_str).map(str::to_owned)
 }
 
 /// Waits until a Namespace is ready.
@@ -201,12 +185,10 @@ pub(crate) fn namespace_ready(session: &Session, id: &NamespaceId, deadline: Dea
     let namespace = ended.ok_or_else(|| deadline.passed(&format!("Namespace {id} is not ready"), &resume))?;
     match text(&namespace, "/status") {
         "ready" => Ok(namespace),
-        status => Err(Failure::local(
-            Exit::Failed,
-            "NAMESPACE_NOT_READY",
-            format!("Namespace {id} is {status}"),
-        )
-        .hint("occ work list --state failed_permanent")),
+        status => {
+            Err(Failure::local(Exit::Failed, "NAMESPACE_NOT_READY", format!("Namespace {id} is {status}"))
+                .hint("occ work list --state failed_permanent"))
+        }
     }
 }
 
@@ -244,10 +226,7 @@ pub(crate) fn stopped(session: &Session, agent: &AgentId, deadline: Deadline) ->
                 format!("Agent {agent} was deployed again"),
             ));
         }
-        Ok(found
-            .get("activeRevisionId")
-            .is_none_or(Value::is_null)
-            .then_some(found))
+        Ok(found.get("activeRevisionId").is_none_or(Value::is_null).then_some(found))
     })?;
     let resume = format!("occ wait agent/{agent} --for stopped{}", session.namespace_flag());
     ended.ok_or_else(|| deadline.passed(&format!("Agent {agent} has not stopped"), &resume))

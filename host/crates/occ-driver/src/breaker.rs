@@ -81,10 +81,7 @@ impl Breaker {
     pub(crate) fn admit(&self, now: Instant) -> Result<Admission<'_>, Duration> {
         let mut state = self.state();
         let Some((until, _)) = state.open else {
-            return Ok(Admission {
-                breaker: self,
-                trial: false,
-            });
+            return Ok(Admission { breaker: self, trial: false });
         };
         let left = until.saturating_duration_since(now);
         if !left.is_zero() {
@@ -94,10 +91,7 @@ impl Breaker {
             return Err(TRIAL_WAIT);
         }
         state.trial = true;
-        Ok(Admission {
-            breaker: self,
-            trial: true,
-        })
+        Ok(Admission { breaker: self, trial: true })
     }
 
     pub(crate) fn snapshot(&self, now: Instant) -> BreakerState {
@@ -117,11 +111,7 @@ impl Admission<'_> {
     pub(crate) fn answered(self) -> Change {
         let mut state = self.breaker.state();
         state.faults = 0;
-        if self.trial && state.open.take().is_some() {
-            Change::Closed
-        } else {
-            Change::None
-        }
+        if self.trial && state.open.take().is_some() { Change::Closed } else { Change::None }
     }
 
     /// The plugin is at fault.
@@ -189,9 +179,7 @@ mod tests {
         let mut open = OPEN_MIN;
         for _ in 0..10 {
             now += open;
-            let Change::Opened(next) = breaker.admit(now).unwrap().failed(now) else {
-                panic!("stays open")
-            };
+            let Change::Opened(next) = breaker.admit(now).unwrap().failed(now) else { panic!("stays open") };
             open = next;
         }
         assert_eq!(open, OPEN_MAX);

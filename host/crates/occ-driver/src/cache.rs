@@ -63,17 +63,10 @@ impl Cache {
     /// # Errors
     /// When it cannot be trusted.
     pub fn open(folder: &Path) -> Result<Self, CacheError> {
-        let io = |source| CacheError::Io {
-            folder: folder.to_owned(),
-            source,
-        };
+        let io = |source| CacheError::Io { folder: folder.to_owned(), source };
         match std::fs::symlink_metadata(folder) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                std::fs::DirBuilder::new()
-                    .recursive(true)
-                    .mode(0o700)
-                    .create(folder)
-                    .map_err(io)?;
+                std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(io)?;
             }
             Err(error) => return Err(io(error)),
             Ok(_) => {}
@@ -87,17 +80,9 @@ impl Cache {
         let own = owner == user && mode & 0o077 == 0;
         let image = owner == 0 && mode & 0o222 == 0;
         if own || image {
-            return Ok(Self {
-                folder: folder.to_owned(),
-                writable: own && mode & 0o200 != 0,
-            });
+            return Ok(Self { folder: folder.to_owned(), writable: own && mode & 0o200 != 0 });
         }
-        Err(CacheError::Loose {
-            folder: folder.to_owned(),
-            owner,
-            mode,
-            user,
-        })
+        Err(CacheError::Loose { folder: folder.to_owned(), owner, mode, user })
     }
 
     /// The folder.
@@ -107,8 +92,7 @@ impl Cache {
     }
 
     fn file(&self, engine: &Engine, sha256: &str) -> PathBuf {
-        self.folder
-            .join(format!("{sha256}-{}.cwasm", engine.compatibility()))
+        self.folder.join(format!("{sha256}-{}.cwasm", engine.compatibility()))
     }
 
     /// Compiled code of a component, when it is there and fits.
@@ -196,10 +180,7 @@ mod tests {
         let folder = parent.path().join("aot");
         let cache = Cache::open(&folder).unwrap();
         assert!(cache.writable);
-        assert_eq!(
-            std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(std::fs::metadata(&folder).unwrap().permissions().mode() & 0o777, 0o700);
     }
 
     #[test]
@@ -210,10 +191,7 @@ mod tests {
             std::fs::create_dir(&folder).unwrap();
             mode(&folder, loose);
             let error = Cache::open(&folder).unwrap_err();
-            assert!(
-                matches!(error, CacheError::Loose { mode, .. } if mode == loose),
-                "{error}"
-            );
+            assert!(matches!(error, CacheError::Loose { mode, .. } if mode == loose), "{error}");
             assert!(error.to_string().contains(folder.to_str().unwrap()), "{error}");
         }
         let target = parent.path().join("target");

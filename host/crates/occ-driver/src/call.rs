@@ -53,10 +53,7 @@ impl CallContext {
     /// callee fills in plugin and operation.
     #[must_use]
     pub fn read(tenant: impl Into<String>, deadline: Instant) -> Self {
-        Self {
-            tenant: Some(tenant.into()),
-            ..Self::pure(deadline)
-        }
+        Self { tenant: Some(tenant.into()), ..Self::pure(deadline) }
     }
 
     /// For a step of claimed work: writes carry the claim's `epoch` as their fence. The
@@ -68,11 +65,7 @@ impl CallContext {
         epoch: u64,
         deadline: Instant,
     ) -> Self {
-        Self {
-            work_key: Some(work_key.into()),
-            epoch,
-            ..Self::read(tenant, deadline)
-        }
+        Self { work_key: Some(work_key.into()), epoch, ..Self::read(tenant, deadline) }
     }
 
     /// The same about an agent and, where there is one, its revision.

@@ -50,10 +50,7 @@ impl Compute {
         }
         let platform: CallResult<_> =
             async { answer!(plugin.call_pure(Call::Platform).await, Answer::Platform) }.await;
-        let platform = platform.map_err(|error| LoadError::Call {
-            operation: "platform",
-            error,
-        })?;
+        let platform = platform.map_err(|error| LoadError::Call { operation: "platform", error })?;
         Ok(Self { plugin, platform })
     }
 
@@ -89,10 +86,7 @@ impl Compute {
 
     /// Can this platform run the plan? Empty means yes. Pure.
     pub async fn check_plan(&self, plan: &Plan) -> CallResult<Vec<SettingProblem>> {
-        answer!(
-            self.plugin.call_pure(Call::CheckPlan(plan.clone())).await,
-            Answer::Problems
-        )
+        answer!(self.plugin.call_pure(Call::CheckPlan(plan.clone())).await, Answer::Problems)
     }
 
     /// Makes the tenant's boundary stand; before anything else of it.
@@ -112,8 +106,7 @@ impl Compute {
         revision: &Revision,
         serving: Option<&RevisionRef>,
     ) -> CallResult<Progress> {
-        self.progress(cx, Call::Prepare(revision.clone(), serving.cloned()))
-            .await
+        self.progress(cx, Call::Prepare(revision.clone(), serving.cloned())).await
     }
 
     /// Makes a prepared revision the one that serves.
@@ -134,8 +127,7 @@ impl Compute {
         gone: &[RevisionRef],
         serving: Option<&RevisionRef>,
     ) -> CallResult<Progress> {
-        self.progress(cx, Call::Retire(agent.clone(), gone.to_vec(), serving.cloned()))
-            .await
+        self.progress(cx, Call::Retire(agent.clone(), gone.to_vec(), serving.cloned())).await
     }
 
     /// Stops everything of the agent; keeps its state.
@@ -150,26 +142,17 @@ impl Compute {
 
     /// What stands of a revision.
     pub async fn observe(&self, cx: &CallContext, revision: &Revision) -> CallResult<Observation> {
-        answer!(
-            self.plugin.call(cx, Call::Observe(revision.clone())).await,
-            Answer::Observation
-        )
+        answer!(self.plugin.call(cx, Call::Observe(revision.clone())).await, Answer::Observation)
     }
 
     /// Where the parts of a revision run.
     pub async fn locate(&self, cx: &CallContext, revision: &Revision) -> CallResult<Vec<Instance>> {
-        answer!(
-            self.plugin.call(cx, Call::Locate(revision.clone())).await,
-            Answer::Instances
-        )
+        answer!(self.plugin.call(cx, Call::Locate(revision.clone())).await, Answer::Instances)
     }
 
     /// `{pods[], endpoints[]}` as the API's Runtime resource has them.
     pub async fn runtime(&self, cx: &CallContext, revision: &Revision) -> CallResult<Value> {
-        answer!(
-            self.plugin.call(cx, Call::Runtime(revision.clone())).await,
-            Answer::Document
-        )
+        answer!(self.plugin.call(cx, Call::Runtime(revision.clone())).await, Answer::Document)
     }
 
     /// Lines of a revision's output, oldest first.
@@ -179,11 +162,6 @@ impl Compute {
         revision: &Revision,
         request: &LogRequest,
     ) -> CallResult<Vec<LogLine>> {
-        answer!(
-            self.plugin
-                .call(cx, Call::ReadLogs(revision.clone(), *request))
-                .await,
-            Answer::Lines
-        )
+        answer!(self.plugin.call(cx, Call::ReadLogs(revision.clone(), *request)).await, Answer::Lines)
     }
 }

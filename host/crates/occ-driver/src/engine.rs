@@ -51,11 +51,7 @@ pub struct EngineOptions {
 
 impl Default for EngineOptions {
     fn default() -> Self {
-        Self {
-            calls_max: 32,
-            slot_wait: Duration::from_secs(10),
-            spill_threads: spill_threads(),
-        }
+        Self { calls_max: 32, slot_wait: Duration::from_secs(10), spill_threads: spill_threads() }
     }
 }
 
@@ -93,9 +89,7 @@ struct Inner {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Engine")
-            .field("options", &self.0.options)
-            .finish_non_exhaustive()
+        f.debug_struct("Engine").field("options", &self.0.options).finish_non_exhaustive()
     }
 }
 
@@ -210,9 +204,7 @@ pub fn config(options: &EngineOptions) -> Result<Config, EngineError> {
     let mut config = Config::new();
     // An explicit target turns off the detection of CPU features: what was compiled on
     // one machine runs on every other of its architecture.
-    config
-        .target(&triple)
-        .map_err(|_| EngineError::UnknownHost(triple))?;
+    config.target(&triple).map_err(|_| EngineError::UnknownHost(triple))?;
     config
         .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
         .memory_init_cow(true)
@@ -242,17 +234,13 @@ impl Ticker {
     fn start(engine: &wasmtime::Engine) -> std::io::Result<Self> {
         let engine = engine.weak();
         let (stop, stopped) = mpsc::channel::<()>();
-        let thread = std::thread::Builder::new()
-            .name("plugin-epoch".to_owned())
-            .spawn(move || {
-                while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
-                    let Some(engine) = engine.upgrade() else { return };
-                    engine.increment_epoch();
-                }
-            })?;
-        Ok(Self {
-            stop: Mutex::new(Some((stop, thread))),
-        })
+        let thread = std::thread::Builder::new().name("plugin-epoch".to_owned()).spawn(move || {
+            while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
+                let Some(engine) = engine.upgrade() else { return };
+                engine.increment_epoch();
+            }
+        })?;
+        Ok(Self { stop: Mutex::new(Some((stop, thread))) })
     }
 
     fn stop(&self) {
@@ -274,9 +262,6 @@ impl std::hash::Hasher for DigestHasher {
 
     fn finish(&self) -> u64 {
         let digest = self.0.clone().finalize();
-        digest
-            .iter()
-            .take(8)
-            .fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
+        digest.iter().take(8).fold(0, |sum, byte| (sum << 8) | u64::from(*byte))
     }
 }

@@ -45,10 +45,7 @@ pub fn examine(engine: &Engine, file: &Path, kind: Option<Kind>) -> Result<Exami
     let bytes = read_file(file, COMPONENT_BYTES_MAX).map_err(|error| error.to_string())?;
     let name = file.display().to_string();
     let header = Header::read(&bytes);
-    let found = header
-        .as_ref()
-        .ok()
-        .and_then(|header| header.kinds().first().copied());
+    let found = header.as_ref().ok().and_then(|header| header.kinds().first().copied());
     let mut examination = Examination {
         bytes: bytes.len(),
         sha256: digest::sha256(&bytes),
@@ -72,13 +69,7 @@ pub fn examine(engine: &Engine, file: &Path, kind: Option<Kind>) -> Result<Exami
     }
     let started = Instant::now();
     // A component of no kind is refused as the kind that most plugins are.
-    match Prepared::new(
-        engine,
-        None,
-        kind.or(found).unwrap_or(Kind::Compute),
-        &name,
-        &bytes,
-    ) {
+    match Prepared::new(engine, None, kind.or(found).unwrap_or(Kind::Compute), &name, &bytes) {
         Ok(_) => examination.compile_time = Some(started.elapsed()),
         Err(error) => examination.refused = Some(error.to_string()),
     }

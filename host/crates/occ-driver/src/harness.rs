@@ -53,9 +53,6 @@ impl Harness {
 
     /// Turns a configuration into a plan, or says why not. Pure.
     pub async fn resolve(&self, request: &HarnessRequest) -> CallResult<Result<Plan, Refusal>> {
-        answer!(
-            self.plugin.call_pure(Call::Resolve(request.clone())).await,
-            Answer::Resolved
-        )
+        answer!(self.plugin.call_pure(Call::Resolve(request.clone())).await, Answer::Resolved)
     }
 }

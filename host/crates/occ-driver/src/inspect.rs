@@ -86,36 +86,25 @@ impl Header {
     pub fn read(bytes: &[u8]) -> Result<Self, InspectError> {
         let length = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
         if length > COMPONENT_BYTES_MAX {
-            return Err(InspectError::TooLarge {
-                bytes: length,
-                max: COMPONENT_BYTES_MAX,
-            });
+            return Err(InspectError::TooLarge { bytes: length, max: COMPONENT_BYTES_MAX });
         }
-        let mut header = Self {
-            imports: Vec::new(),
-            exports: Vec::new(),
-        };
+        let mut header = Self { imports: Vec::new(), exports: Vec::new() };
         let mut depth = 0_usize;
         for payload in Parser::new(0).parse_all(bytes) {
             match payload.map_err(malformed)? {
-                Payload::Version {
-                    encoding: Encoding::Module,
-                    ..
-                } if depth == 0 => return Err(InspectError::CoreModule),
+                Payload::Version { encoding: Encoding::Module, .. } if depth == 0 => {
+                    return Err(InspectError::CoreModule);
+                }
                 Payload::ModuleSection { .. } | Payload::ComponentSection { .. } => depth += 1,
                 Payload::End(_) => depth = depth.saturating_sub(1),
                 Payload::ComponentImportSection(section) if depth == 0 => {
                     for import in section {
-                        header
-                            .imports
-                            .push(import.map_err(malformed)?.name.name.to_owned());
+                        header.imports.push(import.map_err(malformed)?.name.name.to_owned());
                     }
                 }
                 Payload::ComponentExportSection(section) if depth == 0 => {
                     for export in section {
-                        header
-                            .exports
-                            .push(export.map_err(malformed)?.name.name.to_owned());
+                        header.exports.push(export.map_err(malformed)?.name.name.to_owned());
                     }
                 }
                 _ => {}
@@ -132,9 +121,7 @@ impl Header {
     /// When it is a component of something else, or of several versions.
     pub fn version(&self) -> Result<semver::Version, InspectError> {
         let of = |name: &String| {
-            name.strip_prefix(PACKAGE)?
-                .rsplit_once('@')
-                .map(|(_, version)| version.to_owned())
+            name.strip_prefix(PACKAGE)?.rsplit_once('@').map(|(_, version)| version.to_owned())
         };
         let mut versions: Vec<String> = self.exports.iter().filter_map(of).collect();
         versions.sort();
@@ -142,11 +129,7 @@ impl Header {
         match versions.as_slice() {
             [] => {
                 let exports: Vec<&str> = self.exports.iter().take(5).map(String::as_str).collect();
-                let exports = if exports.is_empty() {
-                    "none".to_owned()
-                } else {
-                    exports.join(", ")
-                };
+                let exports = if exports.is_empty() { "none".to_owned() } else { exports.join(", ") };
                 Err(InspectError::OtherPackage { exports })
             }
             [version] => semver::Version::parse(version).map_err(|error| malformed_version(version, &error)),
@@ -160,10 +143,7 @@ impl Header {
         let of = |name: &String| Some(name.strip_prefix(PACKAGE)?.split('@').next()?.to_owned());
         let mut found: Vec<String> = self.imports.iter().filter_map(of).collect();
         found.extend(
-            self.imports
-                .iter()
-                .any(|name| name.starts_with("wasi:http/"))
-                .then(|| "http".to_owned()),
+            self.imports.iter().any(|name| name.starts_with("wasi:http/")).then(|| "http".to_owned()),
         );
         // Shared types are no capability.
         found.retain(|name| name != "types" && name != "workload");
@@ -235,19 +215,14 @@ pub fn missing(bytes: &[u8], kind: Kind, version: Option<(u64, u64)>) -> Option<
     for (interface, functions) in contract.exports(kind) {
         let start = format!("{PACKAGE}{interface}@");
         let Some(name) = header.exports.iter().find(|name| name.starts_with(&start)) else {
-            return functions
-                .first()
-                .map(|function| format!("{interface}.{function}"));
+            return functions.first().map(|function| format!("{interface}.{function}"));
         };
         let item = types.as_ref().component_item_for_export(name)?;
         let wasmparser::component_types::ComponentEntityType::Instance(id) = item.ty else {
             return Some((*interface).to_owned());
         };
         let instance = types.as_ref().get(id)?;
-        if let Some(absent) = functions
-            .iter()
-            .find(|function| !instance.exports.contains_key(**function))
-        {
+        if let Some(absent) = functions.iter().find(|function| !instance.exports.contains_key(**function)) {
             return Some(format!("{interface}.{absent}"));
         }
     }
@@ -259,9 +234,7 @@ fn malformed(error: wasmparser::BinaryReaderError) -> InspectError {
 }
 
 fn malformed_version(version: &str, error: &semver::Error) -> InspectError {
-    InspectError::Malformed(format!(
-        "version {version:?} of occ:plugin cannot be read: {error}"
-    ))
+    InspectError::Malformed(format!("version {version:?} of occ:plugin cannot be read: {error}"))
 }
 
 #[cfg(test)]
@@ -276,27 +249,16 @@ mod tests {
     fn what_is_no_component_is_told_apart() {
         assert_eq!(Header::read(MODULE), Err(InspectError::CoreModule));
         for junk in [&b""[..], b"\0as", b"#!/bin/sh\n", &[7; 64], &COMPONENT[..6]] {
-            assert!(
-                matches!(Header::read(junk), Err(InspectError::Malformed(_))),
-                "{junk:?}"
-            );
+            assert!(matches!(Header::read(junk), Err(InspectError::Malformed(_))), "{junk:?}");
         }
         let header = Header::read(COMPONENT).unwrap();
-        assert_eq!(
-            header.version(),
-            Err(InspectError::OtherPackage {
-                exports: "none".to_owned()
-            })
-        );
+        assert_eq!(header.version(), Err(InspectError::OtherPackage { exports: "none".to_owned() }));
     }
 
     #[test]
     fn versions_come_from_the_exports() {
         let header = |exports: &[&str]| Header {
-            imports: vec![
-                "occ:plugin/log@0.1.0".to_owned(),
-                "wasi:cli/stderr@0.2.3".to_owned(),
-            ],
+            imports: vec!["occ:plugin/log@0.1.0".to_owned(), "wasi:cli/stderr@0.2.3".to_owned()],
             exports: exports.iter().map(|name| (*name).to_owned()).collect(),
         };
         let both = header(&["occ:plugin/driver@0.1.0", "occ:plugin/compute@0.1.0"]);
@@ -305,27 +267,12 @@ mod tests {
         assert_eq!(both.capabilities(), ["log"]);
         assert_eq!(both.accept(Kind::Compute, COMPONENT), Ok((0, 1)));
         let mixed = header(&["occ:plugin/driver@0.1.0", "occ:plugin/compute@0.2.0"]);
-        assert_eq!(
-            mixed.version(),
-            Err(InspectError::MixedVersions("0.1.0, 0.2.0".to_owned()))
-        );
+        assert_eq!(mixed.version(), Err(InspectError::MixedVersions("0.1.0, 0.2.0".to_owned())));
         let newer = header(&["occ:plugin/driver@7.0.0", "occ:plugin/compute@7.0.0"]);
         let error = newer.accept(Kind::Compute, COMPONENT).unwrap_err().to_string();
-        assert!(
-            error.contains("occ:plugin@7.0.0") && error.contains("offers 0.1"),
-            "{error}"
-        );
+        assert!(error.contains("occ:plugin@7.0.0") && error.contains("offers 0.1"), "{error}");
         assert!(error.contains("driver.describe is the first"), "{error}");
         let harness = both.accept(Kind::Harness, COMPONENT).unwrap_err();
-        assert!(
-            matches!(
-                harness,
-                InspectError::OtherWorld {
-                    world: "harness-resolver",
-                    ..
-                }
-            ),
-            "{harness}"
-        );
+        assert!(matches!(harness, InspectError::OtherWorld { world: "harness-resolver", .. }), "{harness}");
     }
 }

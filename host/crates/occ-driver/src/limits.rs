@@ -139,11 +139,7 @@ mod tests {
 
     #[test]
     fn a_cap_lowers_and_never_raises() {
-        let request = |memory_mib, cpu_ms| LimitRequest {
-            memory_mib,
-            cpu_ms,
-            ..LimitRequest::default()
-        };
+        let request = |memory_mib, cpu_ms| LimitRequest { memory_mib, cpu_ms, ..LimitRequest::default() };
         let limits = CallLimits::effective(request(None, None), request(Some(128), Some(500)));
         assert_eq!(limits.memory_bytes, 64 * MIB);
         assert_eq!(limits.cpu, Duration::from_millis(500));

@@ -146,50 +146,28 @@ impl Prepared {
         file: &str,
         bytes: &[u8],
     ) -> Result<Self, LoadError> {
-        let inspect = |error| LoadError::Inspect {
-            file: file.to_owned(),
-            error,
-        };
+        let inspect = |error| LoadError::Inspect { file: file.to_owned(), error };
         let header = Header::read(bytes).map_err(inspect)?;
         let key = header.accept(kind, bytes).map_err(inspect)?;
         let contract = header.version().map_err(inspect)?;
         let adapter = abi::contract(key)
             .ok_or_else(|| inspect(InspectError::Malformed("unknown contract".to_owned())))?;
         let sha256 = digest::sha256(bytes);
-        let (component, loaded) =
-            cache::component(engine, cache, &sha256, bytes).map_err(|error| LoadError::Engine {
-                step: "compiled",
-                why: format!("{error:#}"),
-            })?;
+        let (component, loaded) = cache::component(engine, cache, &sha256, bytes)
+            .map_err(|error| LoadError::Engine { step: "compiled", why: format!("{error:#}") })?;
         let bound = adapter.bind(engine, kind, &component).map_err(|error| {
             if let Some(missing) = inspect::missing(bytes, kind, Some(key)) {
                 let version = contract.to_string();
-                return inspect(InspectError::OtherWorld {
-                    world: kind.world(),
-                    version,
-                    missing,
-                });
+                return inspect(InspectError::OtherWorld { world: kind.world(), version, missing });
             }
-            LoadError::Engine {
-                step: "linked",
-                why: format!("{error:#}"),
-            }
+            LoadError::Engine { step: "linked", why: format!("{error:#}") }
         })?;
-        Ok(Self {
-            kind,
-            contract,
-            sha256,
-            bound: Arc::from(bound),
-            memories: memories(&component),
-            loaded,
-        })
+        Ok(Self { kind, contract, sha256, bound: Arc::from(bound), memories: memories(&component), loaded })
     }
 }
 
 fn memories(component: &Component) -> u32 {
-    component
-        .resources_required()
-        .map_or(1, |resources| resources.num_memories.max(1))
+    component.resources_required().map_or(1, |resources| resources.num_memories.max(1))
 }
 
 /// Loads a plugin up to `check-settings`: everything that needs neither a cluster nor a
@@ -204,23 +182,15 @@ pub async fn load(
 ) -> Result<Arc<Plugin>, LoadError> {
     let entry = found.entry();
     selected(&found, selection)?;
-    let grants = Grants::effective(
-        &entry.requests,
-        &entry.optional,
-        &selection.grants,
-        services.development,
-    )
-    .map_err(LoadError::Grants)?;
+    let grants = Grants::effective(&entry.requests, &entry.optional, &selection.grants, services.development)
+        .map_err(LoadError::Grants)?;
     let bytes = found.bytes()?;
     let (engine, cache) = (services.engine.clone(), services.cache.clone());
     let (kind, file) = (entry.kind, format!("{}/{}", found.source(), entry.file));
     let prepared =
         tokio::task::spawn_blocking(move || Prepared::new(&engine, cache.as_ref(), kind, &file, &bytes))
             .await
-            .map_err(|error| LoadError::Engine {
-                step: "compiled",
-                why: error.to_string(),
-            })??;
+            .map_err(|error| LoadError::Engine { step: "compiled", why: error.to_string() })??;
     let identity = PluginIdentity {
         id: entry.id.clone(),
         version: entry.version.clone(),
@@ -241,16 +211,9 @@ pub async fn load(
     let mut plugin = assemble(services, prepared, identity, origin, granted, limits);
     plugin.requested = entry.requests.names();
     check_settings(&mut plugin, &selection.settings).await?;
-    let component = plugin
-        .description
-        .as_ref()
-        .map_or("", |description| &description.version)
-        .to_owned();
+    let component = plugin.description.as_ref().map_or("", |description| &description.version).to_owned();
     if component != entry.version.to_string() {
-        return Err(LoadError::Version {
-            component,
-            manifest: entry.version.to_string(),
-        });
+        return Err(LoadError::Version { component, manifest: entry.version.to_string() });
     }
     tracing::info!(
         event = "plugin.loaded",
@@ -299,15 +262,9 @@ fn selected(found: &Found<'_>, selection: &Selection) -> Result<(), LoadError> {
         (format!("a {}", entry.kind), Some(format!("a {}", selection.kind))),
         (
             format!("version {version}"),
-            selection
-                .version
-                .as_ref()
-                .map(|version| format!("version {version}")),
+            selection.version.as_ref().map(|version| format!("version {version}")),
         ),
-        (
-            format!("digest {digest}"),
-            selection.digest.as_ref().map(|digest| format!("digest {digest}")),
-        ),
+        (format!("digest {digest}"), selection.digest.as_ref().map(|digest| format!("digest {digest}"))),
     ];
     for (found, wanted) in pairs {
         match wanted {
@@ -323,10 +280,7 @@ fn selected(found: &Found<'_>, selection: &Selection) -> Result<(), LoadError> {
         offered: abi::versions().join(", "),
         missing: None,
     };
-    Err(LoadError::Inspect {
-        file: format!("{}/{}", found.source(), entry.file),
-        error,
-    })
+    Err(LoadError::Inspect { file: format!("{}/{}", found.source(), entry.file), error })
 }
 
 /// `describe`, then the settings against its schema and the plugin's own rules.
@@ -335,9 +289,7 @@ pub(crate) async fn check_settings(plugin: &mut Plugin, settings: &Value) -> Res
     let description = match plugin.call_pure(Call::Describe).await.map_err(call("describe"))? {
         Answer::Description(description) => description,
         _ => {
-            return Err(call("describe")(DriverError::Contract(
-                "another answer was due".to_owned(),
-            )));
+            return Err(call("describe")(DriverError::Contract("another answer was due".to_owned())));
         }
     };
     let problems = schema_problems(&description.settings_schema, settings)?;
@@ -345,16 +297,10 @@ pub(crate) async fn check_settings(plugin: &mut Plugin, settings: &Value) -> Res
     if !problems.is_empty() {
         return Err(LoadError::Settings(problems));
     }
-    match plugin
-        .call_pure(Call::CheckSettings(settings.clone()))
-        .await
-        .map_err(call("check-settings"))?
-    {
+    match plugin.call_pure(Call::CheckSettings(settings.clone())).await.map_err(call("check-settings"))? {
         Answer::Problems(problems) if problems.is_empty() => Ok(()),
         Answer::Problems(problems) => Err(LoadError::Settings(problems)),
-        _ => Err(call("check-settings")(DriverError::Contract(
-            "another answer was due".to_owned(),
-        ))),
+        _ => Err(call("check-settings")(DriverError::Contract("another answer was due".to_owned()))),
     }
 }
 
@@ -364,10 +310,7 @@ pub(crate) async fn preflight(plugin: &Plugin) -> Result<Vec<Reason>, LoadError>
         Ok(Answer::Warnings(warnings)) => warnings,
         Ok(_) => Vec::new(),
         Err(error) => {
-            return Err(LoadError::Call {
-                operation: "preflight",
-                error,
-            });
+            return Err(LoadError::Call { operation: "preflight", error });
         }
     };
     for warning in &warnings {
@@ -413,15 +356,9 @@ mod tests {
         assert_eq!(schema_problems(&schema, &json!({"commands": {}})).unwrap(), []);
         let problems = schema_problems(&schema, &json!({"port": "hunter2", "hunter3": 1})).unwrap();
         assert_eq!(problems.len(), 3, "{problems:?}");
-        assert!(
-            problems.iter().any(|problem| problem.path == "/port"),
-            "{problems:?}"
-        );
+        assert!(problems.iter().any(|problem| problem.path == "/port"), "{problems:?}");
         let text = LoadError::Settings(problems).to_string();
         assert!(!text.contains("hunter2"), "{text}");
-        assert!(matches!(
-            schema_problems(&json!({"type": 7}), &json!({})),
-            Err(LoadError::Schema(_))
-        ));
+        assert!(matches!(schema_problems(&json!({"type": 7}), &json!({})), Err(LoadError::Schema(_))));
     }
 }

@@ -154,10 +154,7 @@ impl Plugin {
             memory_bytes_peak = tracing::field::Empty,
         );
         let result = match self.breaker.admit(started) {
-            Err(retry_after) => Err(DriverError::Unavailable {
-                retry_after,
-                why: Unavailable::BreakerOpen,
-            }),
+            Err(retry_after) => Err(DriverError::Unavailable { retry_after, why: Unavailable::BreakerOpen }),
             Ok(admission) => {
                 let result = self.attempt(cx, call, &gauge).instrument(span.clone()).await;
                 self.tell(admission, &result);
@@ -223,23 +220,12 @@ impl Plugin {
         let max = self.limits.wall_of(operation);
         let Some(slot) = self.engine.slot(self.memories, cx.remaining()).await else {
             let retry_after = self.engine.options().slot_wait;
-            return Err(DriverError::Unavailable {
-                retry_after,
-                why: Unavailable::PoolBusy,
-            });
+            return Err(DriverError::Unavailable { retry_after, why: Unavailable::PoolBusy });
         };
         let longest = Instant::now() + max;
-        let (deadline, given) = if cx.deadline < longest {
-            (cx.deadline, cx.remaining())
-        } else {
-            (longest, max)
-        };
-        let cx = CallContext {
-            plugin: self.identity.id.clone(),
-            operation,
-            deadline,
-            ..cx.clone()
-        };
+        let (deadline, given) =
+            if cx.deadline < longest { (cx.deadline, cx.remaining()) } else { (longest, max) };
+        let cx = CallContext { plugin: self.identity.id.clone(), operation, deadline, ..cx.clone() };
         let expected = Expected::of(&call);
         let mut store = self.store(cx, given, &call, gauge);
         let bound = Arc::clone(&self.bound);
@@ -253,27 +239,18 @@ impl Plugin {
         };
         match tokio::time::timeout_at(deadline, self.engine.run(run, &gauge.preempted)).await {
             Ok(Some(result)) => result,
-            Ok(None) => Err(DriverError::Trap(
-                "the call was cut off inside the host".to_owned(),
-            )),
+            Ok(None) => Err(DriverError::Trap("the call was cut off inside the host".to_owned())),
             Err(_) => Err(late(given, max)),
         }
     }
 
     fn store(&self, cx: CallContext, given: Duration, call: &Call, gauge: &Arc<Gauge>) -> Store<CallState> {
-        let seed = if call.is_pure() {
-            Seed::Zero
-        } else {
-            Seed::Fresh(rand::rng().random())
-        };
+        let seed = if call.is_pure() { Seed::Zero } else { Seed::Fresh(rand::rng().random()) };
         let state = CallState::new(
             cx,
             Arc::clone(&self.granted),
             Arc::clone(gauge),
-            Bounds {
-                limits: self.limits,
-                given,
-            },
+            Bounds { limits: self.limits, given },
             seed,
             (self.now)(),
         );
@@ -297,10 +274,7 @@ fn guest_data_max(limits: &CallLimits) -> usize {
 fn end(state: &mut CallState, result: Result<Answer, Fault>) -> CallResult<Answer> {
     if let Some(output) = state.output() {
         let bytes = output.len();
-        for line in output
-            .lines()
-            .take(usize::try_from(state.limits().log_lines).unwrap_or(usize::MAX))
-        {
+        for line in output.lines().take(usize::try_from(state.limits().log_lines).unwrap_or(usize::MAX)) {
             crate::capability::write_log(&state.cx, crate::capability::Level::Debug, line, &[]);
         }
         // Output counts as log, but it was written before it could be counted.
@@ -319,19 +293,12 @@ fn end(state: &mut CallState, result: Result<Answer, Fault>) -> CallResult<Answe
 
 fn classify(error: &wasmtime::Error, limits: &CallLimits) -> DriverError {
     if error.is::<wasmtime::PoolConcurrencyLimitError>() {
-        return DriverError::Unavailable {
-            retry_after: Duration::from_secs(1),
-            why: Unavailable::PoolBusy,
-        };
+        return DriverError::Unavailable { retry_after: Duration::from_secs(1), why: Unavailable::PoolBusy };
     }
     let cause = error.root_cause().to_string();
     if cause.contains("fuel allocated for hostcalls has been exhausted") {
         let used = u64::try_from(guest_data_max(limits)).unwrap_or(u64::MAX);
-        return DriverError::LimitExceeded {
-            limit: Limit::ResultBytes,
-            used,
-            max: limits.result_bytes,
-        };
+        return DriverError::LimitExceeded { limit: Limit::ResultBytes, used, max: limits.result_bytes };
     }
     match error.downcast_ref::<wasmtime::Trap>() {
         Some(trap) => DriverError::Trap(trap.to_string()),

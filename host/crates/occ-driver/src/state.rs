@@ -24,10 +24,7 @@ use crate::limits::CallLimits;
 /// The error of a call that took longer than it was given.
 pub(crate) fn late(given: Duration, max: Duration) -> DriverError {
     let ms = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
-    DriverError::Deadline {
-        after_ms: ms(given),
-        max_ms: ms(max),
-    }
+    DriverError::Deadline { after_ms: ms(given), max_ms: ms(max) }
 }
 
 /// Numbers of one call that are read while it runs and after it was dropped.
@@ -55,9 +52,7 @@ impl Gauge {
     /// All and refused calls by [`Capability::ALL`].
     pub(crate) fn read(&self) -> [(u64, u64); Capability::ALL.len()] {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        self.by_capability
-            .each_ref()
-            .map(|(all, refused)| (read(all), read(refused)))
+        self.by_capability.each_ref().map(|(all, refused)| (read(all), read(refused)))
     }
 
     fn refused(&self, capability: Capability) {
@@ -165,11 +160,7 @@ impl CallState {
     /// Counts a call into the host.
     pub(crate) fn enter_host(&mut self, capability: Capability) -> wasmtime::Result<()> {
         let calls = self.gauge.count(capability);
-        if calls > self.limits.host_calls {
-            Err(self.exceed(Limit::HostCalls, calls))
-        } else {
-            Ok(())
-        }
+        if calls > self.limits.host_calls { Err(self.exceed(Limit::HostCalls, calls)) } else { Ok(()) }
     }
 
     /// Notes that a call into the host was refused because it is not granted.
@@ -195,9 +186,7 @@ impl CallState {
 
     /// Counts log output.
     pub(crate) fn log(&mut self, bytes: usize, lines: u64) -> wasmtime::Result<()> {
-        self.log_bytes = self
-            .log_bytes
-            .saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
+        self.log_bytes = self.log_bytes.saturating_add(u64::try_from(bytes).unwrap_or(u64::MAX));
         self.log_lines = self.log_lines.saturating_add(lines);
         if self.log_bytes > self.limits.log_bytes {
             return Err(self.exceed(Limit::LogBytes, self.log_bytes));
@@ -254,10 +243,9 @@ impl CallState {
                 .insecure_random(random())
                 .insecure_random_seed(match seed {
                     Seed::Zero => 0,
-                    Seed::Fresh(seed) => seed
-                        .iter()
-                        .take(16)
-                        .fold(0, |sum, byte| (sum << 8) | u128::from(*byte)),
+                    Seed::Fresh(seed) => {
+                        seed.iter().take(16).fold(0, |sum, byte| (sum << 8) | u128::from(*byte))
+                    }
                 })
                 .max_random_size(RANDOM_BYTES_MAX)
                 .wall_clock(StartOfCall(started))
@@ -266,11 +254,7 @@ impl CallState {
                 .allow_udp(false)
                 .allow_ip_name_lookup(false)
                 .build();
-            Wasi {
-                ctx,
-                table: ResourceTable::new(),
-                output,
-            }
+            Wasi { ctx, table: ResourceTable::new(), output }
         })
     }
 }
@@ -356,18 +340,8 @@ mod tests {
     fn state() -> CallState {
         let cx = CallContext::pure(Instant::now() + Duration::from_secs(1));
         let granted = Granted::new("test".to_owned(), "{}".to_owned(), None);
-        let limits = Bounds {
-            limits: CallLimits::default(),
-            given: Duration::from_secs(1),
-        };
-        CallState::new(
-            cx,
-            Arc::new(granted),
-            Arc::default(),
-            limits,
-            Seed::Zero,
-            Duration::ZERO,
-        )
+        let limits = Bounds { limits: CallLimits::default(), given: Duration::from_secs(1) };
+        CallState::new(cx, Arc::new(granted), Arc::default(), limits, Seed::Zero, Duration::ZERO)
     }
 
     fn limit_of(mut state: CallState) -> (Limit, u64, u64) {

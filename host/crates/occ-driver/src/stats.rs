@@ -96,10 +96,7 @@ pub(crate) struct Finished<'a> {
 
 impl Stats {
     pub(crate) fn new(now: Instant) -> Self {
-        Self {
-            born: now,
-            counted: Mutex::default(),
-        }
+        Self { born: now, counted: Mutex::default() }
     }
 
     fn minute(&self, now: Instant) -> u64 {
@@ -109,19 +106,13 @@ impl Stats {
     pub(crate) fn record(&self, now: Instant, call: Finished<'_>) {
         let minute = self.minute(now);
         let us = u64::try_from(call.duration.as_micros()).unwrap_or(u64::MAX);
-        let bucket = DURATION_BOUNDS_US
-            .iter()
-            .position(|bound| us <= *bound)
-            .unwrap_or(BUCKETS - 1);
+        let bucket = DURATION_BOUNDS_US.iter().position(|bound| us <= *bound).unwrap_or(BUCKETS - 1);
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let totals = &mut counted.totals;
         for (capability, (all, refused)) in Capability::ALL.into_iter().zip(call.host_calls) {
             for (outcome, calls) in [("ok", all.saturating_sub(refused)), ("refused", refused)] {
                 if calls > 0 {
-                    *totals
-                        .host_calls
-                        .entry((capability.as_str(), outcome))
-                        .or_default() += calls;
+                    *totals.host_calls.entry((capability.as_str(), outcome)).or_default() += calls;
                 }
             }
         }
@@ -137,10 +128,7 @@ impl Stats {
         let slot = usize::try_from(minute % WINDOW_SLICES as u64).unwrap_or(0);
         if let Some(slice) = counted.slices.get_mut(slot) {
             if slice.minute != minute {
-                *slice = Slice {
-                    minute,
-                    ..Slice::default()
-                };
+                *slice = Slice { minute, ..Slice::default() };
             }
             slice.failures += u64::from(call.error.is_some());
             increment(&mut slice.durations, bucket);
@@ -148,11 +136,7 @@ impl Stats {
     }
 
     pub(crate) fn totals(&self) -> Totals {
-        self.counted
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .totals
-            .clone()
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner).totals.clone()
     }
 
     pub(crate) fn recent(&self, now: Instant) -> Recent {
@@ -163,17 +147,10 @@ impl Stats {
         for slice in &counted.slices {
             if minute.saturating_sub(slice.minute) < WINDOW_SLICES as u64 {
                 failures += slice.failures;
-                sum.iter_mut()
-                    .zip(slice.durations)
-                    .for_each(|(sum, count)| *sum += count);
+                sum.iter_mut().zip(slice.durations).for_each(|(sum, count)| *sum += count);
             }
         }
-        Recent {
-            calls: sum.iter().sum(),
-            failures,
-            p50_ms: quantile(&sum, 50),
-            p99_ms: quantile(&sum, 99),
-        }
+        Recent { calls: sum.iter().sum(), failures, p50_ms: quantile(&sum, 50), p99_ms: quantile(&sum, 99) }
     }
 }
 
@@ -222,13 +199,7 @@ mod tests {
         for us in 0..100 {
             stats.record(born, call(us));
         }
-        stats.record(
-            born,
-            Finished {
-                error: Some("DRIVER_TRAPPED"),
-                ..call(400_000)
-            },
-        );
+        stats.record(born, Finished { error: Some("DRIVER_TRAPPED"), ..call(400_000) });
         let recent = stats.recent(born + Duration::from_secs(299));
         assert_eq!((recent.calls, recent.failures), (101, 1));
         assert_eq!((recent.p50_ms, recent.p99_ms), (Some(0.05), Some(0.1)));

@@ -27,11 +27,7 @@ type Verdict = Result<(), DriverError>;
 
 fn ids_of(revision: &Revision) -> BTreeSet<String> {
     let agent = &revision.agent;
-    let own = [
-        &agent.tenant.namespace_id,
-        &agent.agent_id,
-        &agent.service_principal_id,
-    ];
+    let own = [&agent.tenant.namespace_id, &agent.agent_id, &agent.service_principal_id];
     let frozen = [&revision.reference.revision_id, &revision.configuration.id];
     let secrets = revision.secrets.iter().map(|secret| &secret.secret_id);
     own.into_iter().chain(frozen).chain(secrets).cloned().collect()
@@ -87,21 +83,12 @@ impl Expected {
             Answer::Progress(Progress::Waiting(reason)) => reason_of(reason),
             Answer::Observation(observation) => {
                 self.instances(&observation.instances)?;
-                let reasons = observation
-                    .instances
-                    .iter()
-                    .filter_map(|instance| instance.reason.as_ref());
-                reasons
-                    .chain(&observation.drift)
-                    .chain(&observation.held_failure)
-                    .try_for_each(reason_of)
+                let reasons = observation.instances.iter().filter_map(|instance| instance.reason.as_ref());
+                reasons.chain(&observation.drift).chain(&observation.held_failure).try_for_each(reason_of)
             }
             Answer::Instances(instances) => {
                 self.instances(instances)?;
-                instances
-                    .iter()
-                    .filter_map(|instance| instance.reason.as_ref())
-                    .try_for_each(reason_of)
+                instances.iter().filter_map(|instance| instance.reason.as_ref()).try_for_each(reason_of)
             }
             Answer::Document(document) if !document.is_object() => Err(broken("runtime is no JSON object")),
             Answer::Document(document) => self.own_ids(document, "runtime"),
@@ -142,11 +129,7 @@ impl Expected {
             }
             Value::Null | Value::Bool(_) | Value::Number(_) => true,
         };
-        if own {
-            Ok(())
-        } else {
-            Err(broken(format!("{what} names an id that the call is not about")))
-        }
+        if own { Ok(()) } else { Err(broken(format!("{what} names an id that the call is not about"))) }
     }
 
     fn plan(&self, plan: &Plan) -> Verdict {
@@ -155,9 +138,7 @@ impl Expected {
             return Ok(());
         };
         if plan.harness.mode != *mode {
-            return Err(broken(
-                "the plan is for another execution mode than was asked for",
-            ));
+            return Err(broken("the plan is for another execution mode than was asked for"));
         }
         if plan.containers.is_empty() {
             return Err(broken("the plan has no container"));
@@ -179,9 +160,7 @@ pub(crate) fn failure(failure: &Failure) -> Verdict {
             if (1..=DEPENDENCY_BYTES_MAX).contains(&length) && outage.dependency.bytes().all(slug) {
                 Ok(())
             } else {
-                Err(broken(
-                    "an outage's dependency is no lower-case slug of at most 64 characters",
-                ))
+                Err(broken("an outage's dependency is no lower-case slug of at most 64 characters"))
             }
         }
         Failure::Retry(reason) | Failure::Permanent(reason) => reason_of(reason),
@@ -192,9 +171,7 @@ pub(crate) fn failure(failure: &Failure) -> Verdict {
 pub(crate) fn is_code(code: &str) -> bool {
     code.len() <= CODE_BYTES_MAX
         && code.starts_with(|first: char| first.is_ascii_uppercase())
-        && code
-            .bytes()
-            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
+        && code.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
 }
 
 fn reason_of(reason: &Reason) -> Verdict {
@@ -211,10 +188,9 @@ fn reason_of(reason: &Reason) -> Verdict {
         )));
     }
     match &reason.data {
-        Some(data) if data.to_string().len() > REASON_DATA_BYTES_MAX => Err(broken(format!(
-            "the data of {} is larger than {REASON_DATA_BYTES_MAX} bytes",
-            reason.code
-        ))),
+        Some(data) if data.to_string().len() > REASON_DATA_BYTES_MAX => {
+            Err(broken(format!("the data of {} is larger than {REASON_DATA_BYTES_MAX} bytes", reason.code)))
+        }
         _ => Ok(()),
     }
 }
@@ -225,9 +201,7 @@ fn problems_of(problems: &[SettingProblem]) -> Verdict {
             return Err(broken("a problem's path is no JSON Pointer"));
         }
         if problem.message.len() > MESSAGE_BYTES_MAX {
-            return Err(broken(format!(
-                "a problem's message is longer than {MESSAGE_BYTES_MAX} bytes"
-            )));
+            return Err(broken(format!("a problem's message is longer than {MESSAGE_BYTES_MAX} bytes")));
         }
     }
     Ok(())
@@ -244,11 +218,7 @@ fn description_of(description: &crate::types::Description) -> Verdict {
 }
 
 fn container_of(container: &Container, secrets: &BTreeSet<String>) -> Result<(), String> {
-    if !container
-        .ports
-        .iter()
-        .any(|port| port.name == container.readiness.port)
-    {
+    if !container.ports.iter().any(|port| port.name == container.readiness.port) {
         return Err("readiness names no port of the container".to_owned());
     }
     let mut names = BTreeSet::new();
@@ -260,9 +230,7 @@ fn container_of(container: &Container, secrets: &BTreeSet<String>) -> Result<(),
         let found = match &var.value {
             EnvValue::Literal(_) | EnvValue::Generated(_) | EnvValue::RevisionId => true,
             EnvValue::Secret(id) if !secrets.contains(id) => {
-                return Err(format!(
-                    "env {name} names a Secret that the request does not bind"
-                ));
+                return Err(format!("env {name} names a Secret that the request does not bind"));
             }
             EnvValue::Secret(_) => true,
             EnvValue::FilePath(path) => container.files.iter().any(|file| file.path == *path),
@@ -271,9 +239,7 @@ fn container_of(container: &Container, secrets: &BTreeSet<String>) -> Result<(),
             EnvValue::PortNumber(port) => container.ports.iter().any(|known| known.name == *port),
         };
         if !found {
-            return Err(format!(
-                "env {name} names a file, mount or port that the container does not have"
-            ));
+            return Err(format!("env {name} names a file, mount or port that the container does not have"));
         }
     }
     Ok(())
@@ -281,11 +247,8 @@ fn container_of(container: &Container, secrets: &BTreeSet<String>) -> Result<(),
 
 /// Bytes of text in an answer; numbers and shapes count little and are bounded by them.
 fn bytes(answer: &Answer) -> usize {
-    let problems = |list: &[SettingProblem]| {
-        list.iter()
-            .map(|one| one.path.len() + one.message.len())
-            .sum::<usize>()
-    };
+    let problems =
+        |list: &[SettingProblem]| list.iter().map(|one| one.path.len() + one.message.len()).sum::<usize>();
     let reasons = |list: &[Reason]| list.iter().map(reason_bytes).sum::<usize>();
     let instances = |list: &[Instance]| {
         list.iter()
@@ -326,11 +289,7 @@ fn json_bytes(value: &Value) -> usize {
         Value::String(text) => text.len() + 2,
         Value::Array(items) => items.iter().map(|item| json_bytes(item) + 1).sum::<usize>() + 2,
         Value::Object(members) => {
-            members
-                .iter()
-                .map(|(key, item)| key.len() + json_bytes(item) + 4)
-                .sum::<usize>()
-                + 2
+            members.iter().map(|(key, item)| key.len() + json_bytes(item) + 4).sum::<usize>() + 2
         }
     }
 }
@@ -349,10 +308,7 @@ fn container_bytes(container: &Container) -> usize {
                 EnvValue::RevisionId => 0,
             }
     });
-    let files = container
-        .files
-        .iter()
-        .map(|file| file.path.len() + file.contents.len());
+    let files = container.files.iter().map(|file| file.path.len() + file.contents.len());
     let words = container.command.iter().chain(&container.args).map(String::len);
     env.chain(files).chain(words).sum()
 }
@@ -375,11 +331,8 @@ mod tests {
 
     #[test]
     fn reasons_are_bounded() {
-        let reason = |data: Value| Reason {
-            code: "CODE".to_owned(),
-            message: String::new(),
-            data: Some(data),
-        };
+        let reason =
+            |data: Value| Reason { code: "CODE".to_owned(), message: String::new(), data: Some(data) };
         assert_eq!(reason_of(&reason(json!({"exitCode": 78}))), Ok(()));
         let large = reason_of(&reason(json!("x".repeat(2_000)))).unwrap_err();
         assert_eq!(large, broken("the data of CODE is larger than 1024 bytes"));
@@ -387,11 +340,7 @@ mod tests {
 
     #[test]
     fn an_error_never_repeats_the_answer() {
-        let reason = Reason {
-            code: "hunter2".to_owned(),
-            message: "hunter2".repeat(1_000),
-            data: None,
-        };
+        let reason = Reason { code: "hunter2".to_owned(), message: "hunter2".repeat(1_000), data: None };
         let error = reason_of(&reason).unwrap_err();
         assert!(!error.to_string().contains("hunter2"), "{error}");
     }

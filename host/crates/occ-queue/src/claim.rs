@@ -189,11 +189,7 @@ pub(crate) async fn claim(pool: &PgPool, class: Class, look: &Look<'_>) -> Resul
     let sent = Instant::now();
     let rows = match class {
         Class::User => claim!("due_at", "false", look, rows).fetch_all(pool).await?,
-        Class::Upkeep => {
-            claim!("upkeep_due_at", "true", look, rows)
-                .fetch_all(pool)
-                .await?
-        }
+        Class::Upkeep => claim!("upkeep_due_at", "true", look, rows).fetch_all(pool).await?,
     };
     let mut claims = Claims::default();
     for row in rows {

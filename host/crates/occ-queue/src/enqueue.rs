@@ -82,20 +82,13 @@ pub async fn find(conn: &mut PgConnection, key: &str) -> Result<Option<WorkRow>,
     .fetch_optional(conn)
     .await?;
     let Some(row) = row else { return Ok(None) };
-    let unknown = |column| QueueError::UnknownValue {
-        key: key.to_owned(),
-        column,
-    };
+    let unknown = |column| QueueError::UnknownValue { key: key.to_owned(), column };
     Ok(Some(WorkRow {
         state: State::parse(&row.state).ok_or_else(|| unknown("state"))?,
         phase: Phase::parse(&row.phase).ok_or_else(|| unknown("phase"))?,
         key: row.key,
         kind: row.kind,
-        owner: Owner {
-            namespace_id: row.namespace_id,
-            agent_id: row.agent_id,
-            revision_id: row.revision_id,
-        },
+        owner: Owner { namespace_id: row.namespace_id, agent_id: row.agent_id, revision_id: row.revision_id },
         actor_id: row.actor_id,
         upkeep: row.upkeep,
         step: row.step,
@@ -133,9 +126,7 @@ pub async fn reset(
 /// # Errors
 /// The database refused or did not answer.
 pub async fn wake(conn: &mut PgConnection, lane: &str) -> Result<u64, QueueError> {
-    let woken = sqlx::query_scalar!(r#"select occ.work_wake($1) as "woken!""#, lane)
-        .fetch_one(conn)
-        .await?;
+    let woken = sqlx::query_scalar!(r#"select occ.work_wake($1) as "woken!""#, lane).fetch_one(conn).await?;
     Ok(u64::try_from(woken).unwrap_or(0))
 }
 

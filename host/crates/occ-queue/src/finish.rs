@@ -97,25 +97,15 @@ pub(crate) struct Finish {
 /// Ends claims in one round trip. Returns the keys that were ended; the claims
 /// of the others were lost before.
 pub(crate) async fn finish_in(conn: &mut PgConnection, batch: &[Finish]) -> Result<Vec<String>, QueueError> {
-    let lanes: Vec<String> = batch
-        .iter()
-        .map(|f| f.transition.owner.lane().to_owned())
-        .collect();
+    let lanes: Vec<String> = batch.iter().map(|f| f.transition.owner.lane().to_owned()).collect();
     let keys: Vec<String> = batch.iter().map(|f| f.transition.key.clone()).collect();
     let tokens: Vec<Uuid> = batch.iter().map(|f| f.token).collect();
     let verdicts: Vec<String> = batch.iter().map(|f| f.verdict.to_owned()).collect();
-    let codes: Vec<Option<String>> = batch
-        .iter()
-        .map(|f| f.transition.code.as_ref().map(|code| code.as_str().to_owned()))
-        .collect();
-    let results: Vec<Option<String>> = batch
-        .iter()
-        .map(|f| f.result.as_ref().map(ToString::to_string))
-        .collect();
-    let delays: Vec<Option<f64>> = batch
-        .iter()
-        .map(|f| f.delay.map(|delay| delay.as_secs_f64()))
-        .collect();
+    let codes: Vec<Option<String>> =
+        batch.iter().map(|f| f.transition.code.as_ref().map(|code| code.as_str().to_owned())).collect();
+    let results: Vec<Option<String>> =
+        batch.iter().map(|f| f.result.as_ref().map(ToString::to_string)).collect();
+    let delays: Vec<Option<f64>> = batch.iter().map(|f| f.delay.map(|delay| delay.as_secs_f64())).collect();
     let holds: Vec<f64> = batch.iter().map(|f| f.hold.as_secs_f64()).collect();
     let ended = sqlx::query_scalar!(
         r#"select key as "key!" from occ.work_finish($1, $2, $3, $4, $5, $6, $7, $8) as key"#,
@@ -146,13 +136,7 @@ pub(crate) struct Finisher {
 impl Finisher {
     pub(crate) fn new() -> (Self, mpsc::Receiver<(Finish, Reply)>) {
         let (queue, ends) = mpsc::channel(FINISH_ROWS_MAX);
-        (
-            Self {
-                queue,
-                running: Arc::default(),
-            },
-            ends,
-        )
+        (Self { queue, running: Arc::default() }, ends)
     }
 
     pub(crate) fn running(&self) -> Arc<AtomicUsize> {
@@ -172,10 +156,7 @@ impl Finisher {
     /// Commits one end together with others. False when the claim was lost.
     pub(crate) async fn finish(&self, finish: Finish) -> Result<bool, QueueError> {
         let (reply, answer) = oneshot::channel();
-        self.queue
-            .send((finish, reply))
-            .await
-            .map_err(|_gone| QueueError::Ending)?;
+        self.queue.send((finish, reply)).await.map_err(|_gone| QueueError::Ending)?;
         answer.await.map_err(|_gone| QueueError::Ending)?
     }
 }
@@ -240,11 +221,7 @@ async fn commit_all<H: Handler>(
     }
     let mut tx = pool.begin().await?;
     let ended = finish_in(&mut tx, batch).await?;
-    for finish in batch
-        .iter()
-        .filter(news)
-        .filter(|finish| ended.contains(&finish.transition.key))
-    {
+    for finish in batch.iter().filter(news).filter(|finish| ended.contains(&finish.transition.key)) {
         handler.record(&mut tx, &finish.transition).await?;
     }
     tx.commit().await?;

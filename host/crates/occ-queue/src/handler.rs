@@ -20,12 +20,7 @@ pub trait Handler: Send + Sync + 'static {
     /// The terminal hook: attempts are used up (then no effect may begin), or a
     /// `Defer` came past the deadline. By default the row fails with the code.
     fn give_up(&self, _pass: &Pass, why: GiveUp) -> impl Future<Output = Verdict> + Send {
-        async move {
-            Verdict::Fail {
-                code: why.code,
-                result: None,
-            }
-        }
+        async move { Verdict::Fail { code: why.code, result: None } }
     }
 
     /// True when [`record`](Self::record) wants to see transitions; it costs a

@@ -22,9 +22,7 @@ pub struct Hints {
 
 impl Default for Hints {
     fn default() -> Self {
-        Self {
-            count: Arc::new(watch::Sender::new(0)),
-        }
+        Self { count: Arc::new(watch::Sender::new(0)) }
     }
 }
 
@@ -49,9 +47,7 @@ impl Hints {
                 () = shutdown.cancelled() => return,
                 changed = hints.changed() => if changed.is_err() { return },
             }
-            let sent = sqlx::query!("select pg_notify($1, '')", CHANNEL)
-                .execute(&pool)
-                .await;
+            let sent = sqlx::query!("select pg_notify($1, '')", CHANNEL).execute(&pool).await;
             if let Err(error) = sent {
                 tracing::warn!(event = "queue.hint-failed", %error);
             }

@@ -18,19 +18,12 @@ pub struct Owner {
 impl Owner {
     /// Work on a Namespace itself.
     pub fn namespace(namespace_id: impl Into<String>) -> Self {
-        Self {
-            namespace_id: namespace_id.into(),
-            agent_id: None,
-            revision_id: None,
-        }
+        Self { namespace_id: namespace_id.into(), agent_id: None, revision_id: None }
     }
 
     /// Work on an Agent.
     pub fn agent(namespace_id: impl Into<String>, agent_id: impl Into<String>) -> Self {
-        Self {
-            agent_id: Some(agent_id.into()),
-            ..Self::namespace(namespace_id)
-        }
+        Self { agent_id: Some(agent_id.into()), ..Self::namespace(namespace_id) }
     }
 
     /// Work on one revision of an Agent.
@@ -39,10 +32,7 @@ impl Owner {
         agent_id: impl Into<String>,
         revision_id: impl Into<String>,
     ) -> Self {
-        Self {
-            revision_id: Some(revision_id.into()),
-            ..Self::agent(namespace_id, agent_id)
-        }
+        Self { revision_id: Some(revision_id.into()), ..Self::agent(namespace_id, agent_id) }
     }
 
     /// The lane: of the rows of one lane at most one is claimed.
@@ -105,19 +95,13 @@ impl NewWork {
         owner: Owner,
         actor_id: impl Into<String>,
     ) -> Self {
-        Self {
-            upkeep: true,
-            ..Self::user(key, kind, owner, actor_id)
-        }
+        Self { upkeep: true, ..Self::user(key, kind, owner, actor_id) }
     }
 
     /// Gives the row a deadline, counted from enqueue.
     #[must_use]
     pub fn deadline(self, deadline: Duration) -> Self {
-        Self {
-            deadline: Some(deadline),
-            ..self
-        }
+        Self { deadline: Some(deadline), ..self }
     }
 
     /// Changes the number of attempts before the row settles.
@@ -172,14 +156,9 @@ impl State {
     /// Reads what [`as_str`](Self::as_str) wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [
-            Self::Queued,
-            Self::Claimed,
-            Self::Succeeded,
-            Self::FailedPermanent,
-        ]
-        .into_iter()
-        .find(|state| state.as_str() == text)
+        [Self::Queued, Self::Claimed, Self::Succeeded, Self::FailedPermanent]
+            .into_iter()
+            .find(|state| state.as_str() == text)
     }
 
     /// True once nothing but a user's retry moves the row.
@@ -211,9 +190,7 @@ impl Phase {
     /// Reads what [`as_str`](Self::as_str) wrote.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
-        [Self::Forward, Self::Rollback]
-            .into_iter()
-            .find(|phase| phase.as_str() == text)
+        [Self::Forward, Self::Rollback].into_iter().find(|phase| phase.as_str() == text)
     }
 }
 

@@ -85,38 +85,25 @@ impl Verdict {
     /// Completes with a code alone.
     #[must_use]
     pub const fn complete(code: &'static str) -> Self {
-        Self::Complete {
-            code: Code::new(code),
-            result: None,
-            again_in: None,
-        }
+        Self::Complete { code: Code::new(code), result: None, again_in: None }
     }
 
     /// Waits at the readiness cadence.
     #[must_use]
     pub const fn defer(code: &'static str) -> Self {
-        Self::Defer {
-            code: Code::new(code),
-            cadence: Cadence::Readiness,
-            outage: false,
-        }
+        Self::Defer { code: Code::new(code), cadence: Cadence::Readiness, outage: false }
     }
 
     /// Tries again after back-off.
     #[must_use]
     pub const fn retry(code: &'static str) -> Self {
-        Self::Retry {
-            code: Code::new(code),
-        }
+        Self::Retry { code: Code::new(code) }
     }
 
     /// Fails for good with a code alone.
     #[must_use]
     pub const fn fail(code: &'static str) -> Self {
-        Self::Fail {
-            code: Code::new(code),
-            result: None,
-        }
+        Self::Fail { code: Code::new(code), result: None }
     }
 }
 
@@ -131,10 +118,7 @@ impl Done {
     /// The row itself is gone: the handler's transaction removed it.
     #[must_use]
     pub const fn removed(code: &'static str) -> Self {
-        Self {
-            outcome: Outcome::Success,
-            code: Some(Code::new(code)),
-        }
+        Self { outcome: Outcome::Success, code: Some(Code::new(code)) }
     }
 }
 
@@ -231,15 +215,8 @@ impl Pass {
         random: Random,
     ) -> Self {
         let lease = Lease::new(pool, claim.key.clone(), claim.token, lease, claim.claimed_at);
-        let since = claim
-            .claimed_at
-            .checked_sub(claim.age)
-            .unwrap_or(claim.claimed_at);
-        let state = Mutex::new(Progress {
-            step: claim.step.clone(),
-            deadline: claim.deadline,
-            since,
-        });
+        let since = claim.claimed_at.checked_sub(claim.age).unwrap_or(claim.claimed_at);
+        let state = Mutex::new(Progress { step: claim.step.clone(), deadline: claim.deadline, since });
         Self {
             claim,
             lease,
@@ -309,11 +286,7 @@ impl Pass {
     pub async fn advance(&self, step: &'static str) -> Result<(), Stop> {
         self.lease.renew(false, Some(step)).await?;
         self.progress(|state| state.step = Some(step.to_owned()));
-        if self.draining.is_cancelled() {
-            Err(Stop::HandOver)
-        } else {
-            Ok(())
-        }
+        if self.draining.is_cancelled() { Err(Stop::HandOver) } else { Ok(()) }
     }
 
     /// Locks lane and row in the caller's transaction and proves that the lease
@@ -330,13 +303,7 @@ impl Pass {
         )
         .fetch_one(conn)
         .await?;
-        if live {
-            Ok(())
-        } else {
-            Err(QueueError::LostLease {
-                key: self.claim.key.clone(),
-            })
-        }
+        if live { Ok(()) } else { Err(QueueError::LostLease { key: self.claim.key.clone() }) }
     }
 
     /// Commits a step that moves the world, with the predecessor to go back to
@@ -412,9 +379,7 @@ impl Pass {
         let finish = self.finish(verdict).ok_or(QueueError::Ending)?;
         let (outcome, code) = (finish.transition.outcome, finish.transition.code.clone());
         if finish_in(conn, std::slice::from_ref(&finish)).await?.is_empty() {
-            return Err(QueueError::LostLease {
-                key: self.claim.key.clone(),
-            });
+            return Err(QueueError::LostLease { key: self.claim.key.clone() });
         }
         Ok((Done { outcome, code }, finish.transition))
     }
@@ -423,21 +388,13 @@ impl Pass {
     pub(crate) fn finish(&self, verdict: Verdict) -> Option<Finish> {
         let random = (self.random)();
         let (word, outcome, code, delay, result) = match verdict {
-            Verdict::Complete {
-                code,
-                result,
-                again_in,
-            } => {
+            Verdict::Complete { code, result, again_in } => {
                 let again_in = again_in.filter(|_| self.claim.upkeep);
                 ("complete", Outcome::Success, Some(code), again_in, result)
             }
-            Verdict::Defer { code, cadence, .. } => (
-                "defer",
-                Outcome::Pending,
-                Some(code),
-                Some(self.rest(cadence, random)),
-                None,
-            ),
+            Verdict::Defer { code, cadence, .. } => {
+                ("defer", Outcome::Pending, Some(code), Some(self.rest(cadence, random)), None)
+            }
             Verdict::Retry { code } => {
                 let delay = schedule::backoff(self.claim.attempt, random);
                 ("retry", Outcome::Retry, Some(code), Some(delay), None)
@@ -458,11 +415,7 @@ impl Pass {
             verdict: word,
             delay,
             result,
-            hold: if self.open.load(Ordering::Relaxed) {
-                self.lease.left()
-            } else {
-                Duration::ZERO
-            },
+            hold: if self.open.load(Ordering::Relaxed) { self.lease.left() } else { Duration::ZERO },
             transition: Transition {
                 key: claim.key.clone(),
                 kind: claim.kind.clone(),
@@ -501,11 +454,7 @@ impl Pass {
     fn restarted(&self, step: &'static str, deadline: Duration) {
         let now = Instant::now();
         self.progress(|state| {
-            *state = Progress {
-                step: Some(step.to_owned()),
-                deadline: Some(now + deadline),
-                since: now,
-            }
+            *state = Progress { step: Some(step.to_owned()), deadline: Some(now + deadline), since: now }
         });
     }
 
@@ -516,9 +465,6 @@ impl Pass {
 
 impl fmt::Debug for Pass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pass")
-            .field("claim", &self.claim)
-            .field("lease", &self.lease)
-            .finish_non_exhaustive()
+        f.debug_struct("Pass").field("claim", &self.claim).field("lease", &self.lease).finish_non_exhaustive()
     }
 }

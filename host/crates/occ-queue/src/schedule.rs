@@ -21,9 +21,7 @@ const BACKOFF_EXPONENT_MAX: i32 = 30;
 /// `random × min(300 s, 1 s × 2^(attempt − 1))`.
 pub(crate) fn backoff(attempt: i32, random: f64) -> Duration {
     let exponent = attempt.saturating_sub(1).clamp(0, BACKOFF_EXPONENT_MAX);
-    BACKOFF_MAX
-        .min(Duration::from_secs(1) * (1_u32 << exponent))
-        .mul_f64(random.clamp(0.0, 1.0))
+    BACKOFF_MAX.min(Duration::from_secs(1) * (1_u32 << exponent)).mul_f64(random.clamp(0.0, 1.0))
 }
 
 /// How long a row that waits for readiness rests, by the age of its phase.

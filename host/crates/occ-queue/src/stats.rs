@@ -31,10 +31,8 @@ pub struct Histogram {
 impl Histogram {
     fn add(&mut self, value: Duration) {
         let secs = value.as_secs_f64();
-        if let Some(bucket) = BUCKETS
-            .iter()
-            .zip(&mut self.counts)
-            .find_map(|(bound, n)| (secs <= *bound).then_some(n))
+        if let Some(bucket) =
+            BUCKETS.iter().zip(&mut self.counts).find_map(|(bound, n)| (secs <= *bound).then_some(n))
         {
             *bucket += 1;
         }
@@ -101,30 +99,20 @@ impl Stats {
     /// Time since the loop last came round: what liveness asks.
     #[must_use]
     pub fn progress_age(&self) -> Duration {
-        self.progress
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .elapsed()
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
     /// Time since the database last answered about the queue, a heartbeat
     /// included: what readiness asks. None before the first answer.
     #[must_use]
     pub fn observation_age(&self) -> Option<Duration> {
-        self.observed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .map(|at| at.elapsed())
+        self.observed.lock().unwrap_or_else(PoisonError::into_inner).map(|at| at.elapsed())
     }
 
     /// Slots: all, running user passes, running upkeep passes.
     #[must_use]
     pub fn slots(&self) -> (usize, usize, usize) {
-        (
-            self.slots,
-            self.user.load(Ordering::Relaxed),
-            self.upkeep.load(Ordering::Relaxed),
-        )
+        (self.slots, self.user.load(Ordering::Relaxed), self.upkeep.load(Ordering::Relaxed))
     }
 
     /// Statements that the idle loop sent so far.

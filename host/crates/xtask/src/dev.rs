@@ -8,26 +8,13 @@ use crate::{openclaw, plugins, postgres, run};
 
 /// Builds host, client and plugins in release and becomes `occ-host dev`.
 pub(crate) fn dev(options: &[String]) -> Result<()> {
-    let ends = options
-        .iter()
-        .any(|option| matches!(option.as_str(), "--down" | "--reset" | "--help"));
+    let ends = options.iter().any(|option| matches!(option.as_str(), "--down" | "--reset" | "--help"));
     if !ends {
         postgres::binaries()?;
     }
     let bundle = plugins::build()?;
-    run::run(&mut run::cargo([
-        "build",
-        "--release",
-        "--locked",
-        "-p",
-        "occ-host",
-        "-p",
-        "occ-cli",
-    ]))?;
-    let mut host = run::command(
-        &run::target().join("release/occ-host").to_string_lossy(),
-        ["--plugins"],
-    );
+    run::run(&mut run::cargo(["build", "--release", "--locked", "-p", "occ-host", "-p", "occ-cli"]))?;
+    let mut host = run::command(&run::target().join("release/occ-host").to_string_lossy(), ["--plugins"]);
     host.arg(bundle).arg("dev").args(options);
     bail!("cannot start occ-host: {}", host.exec())
 }
@@ -48,10 +35,7 @@ pub(crate) fn bench(options: &[String]) -> Result<()> {
         "occ-cli",
     ]))?;
     let server = postgres::Server::start()?;
-    let mut bench = run::command(
-        &run::target().join("release/occ-bench").to_string_lossy(),
-        options,
-    );
+    let mut bench = run::command(&run::target().join("release/occ-bench").to_string_lossy(), options);
     bench
         .env("OCC_TEST_PLUGINS", bundle)
         .env("OCC_TEST_BINARIES", run::target().join("release"))
@@ -64,7 +48,5 @@ pub(crate) fn bench(options: &[String]) -> Result<()> {
 
 /// Prints the document that `/openapi.json` serves.
 pub(crate) fn openapi() -> Result<()> {
-    run::run(&mut run::cargo([
-        "run", "--quiet", "--locked", "-p", "occ-host", "--", "openapi",
-    ]))
+    run::run(&mut run::cargo(["run", "--quiet", "--locked", "-p", "occ-host", "--", "openapi"]))
 }

@@ -76,44 +76,29 @@ fn manifest(folder: &Path) -> Result<Manifest> {
         );
         files.push(file);
     }
-    Ok(Manifest {
-        format: FORMAT,
-        files,
-    })
+    Ok(Manifest { format: FORMAT, files })
 }
 
 /// Reads one file by its name and text.
 fn file(name: &str, text: &str) -> Result<File> {
-    let (digits, noun_verb) = name
-        .strip_suffix(".sql")
-        .and_then(|stem| stem.split_once('_'))
-        .context("the name has no `_`")?;
+    let (digits, noun_verb) =
+        name.strip_suffix(".sql").and_then(|stem| stem.split_once('_')).context("the name has no `_`")?;
     ensure!(
         digits.len() == VERSION_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit()),
         "the name begins with a UTC time of {VERSION_DIGITS} digits (YYYYMMDDHHMMSS)"
     );
     ensure!(
-        noun_verb.contains('_')
-            && noun_verb
-                .bytes()
-                .all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
+        noun_verb.contains('_') && noun_verb.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'),
         "the name goes on with `noun_verb`, in lower case"
     );
-    ensure!(
-        !text.contains("no-transaction"),
-        "a migration is one transaction together with its receipt"
-    );
+    ensure!(!text.contains("no-transaction"), "a migration is one transaction together with its receipt");
     let version: i64 = digits.parse()?;
     let mut lines = text.lines();
     let purpose = header(lines.next(), "purpose")?;
     ensure!(!purpose.is_empty(), "`-- purpose:` is empty");
-    let compatible_from: i64 = header(lines.next(), "compatible-from")?
-        .parse()
-        .context("`-- compatible-from:`")?;
-    ensure!(
-        (1..=version).contains(&compatible_from),
-        "`-- compatible-from:` lies after the file itself"
-    );
+    let compatible_from: i64 =
+        header(lines.next(), "compatible-from")?.parse().context("`-- compatible-from:`")?;
+    ensure!((1..=version).contains(&compatible_from), "`-- compatible-from:` lies after the file itself");
     let phase = header(lines.next(), "phase")?;
     if !matches!(phase, "expand" | "contract") {
         bail!("`-- phase:` is `expand` or `contract`");
@@ -134,13 +119,11 @@ fn header<'a>(line: Option<&'a str>, field: &str) -> Result<&'a str> {
 }
 
 fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 #[cfg(test)]
@@ -153,14 +136,8 @@ mod tests {
     #[test]
     fn a_good_file_is_read() {
         let file = file("20260102030405_things_create.sql", GOOD).unwrap();
-        assert_eq!(
-            (file.version, file.name.as_str()),
-            (20_260_102_030_405, "things_create")
-        );
-        assert_eq!(
-            (file.phase.as_str(), file.compatible_from),
-            ("expand", 20_260_101_000_000)
-        );
+        assert_eq!((file.version, file.name.as_str()), (20_260_102_030_405, "things_create"));
+        assert_eq!((file.phase.as_str(), file.compatible_from), ("expand", 20_260_101_000_000));
         assert_eq!(file.sha384.len(), 96);
     }
 
@@ -169,22 +146,10 @@ mod tests {
         for (name, text) in [
             ("2026_things_create.sql", GOOD.to_owned()),
             ("20260102030405_things.sql", GOOD.to_owned()),
-            (
-                "20260102030405_things_create.sql",
-                GOOD.replace("expand", "later"),
-            ),
-            (
-                "20260102030405_things_create.sql",
-                GOOD.replace("-- purpose", "-- about"),
-            ),
-            (
-                "20260102030405_things_create.sql",
-                GOOD.replace("20260101000000", "20270101000000"),
-            ),
-            (
-                "20260102030405_things_create.sql",
-                format!("{GOOD}-- no-transaction\n"),
-            ),
+            ("20260102030405_things_create.sql", GOOD.replace("expand", "later")),
+            ("20260102030405_things_create.sql", GOOD.replace("-- purpose", "-- about")),
+            ("20260102030405_things_create.sql", GOOD.replace("20260101000000", "20270101000000")),
+            ("20260102030405_things_create.sql", format!("{GOOD}-- no-transaction\n")),
         ] {
             assert!(file(name, &text).is_err(), "{name}\n{text}");
         }

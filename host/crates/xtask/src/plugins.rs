@@ -15,10 +15,7 @@ pub(crate) fn build() -> Result<PathBuf> {
     add_target()?;
     let plugins = run::root().join("plugins");
     let mut cargo = run::cargo(["build", "--release", "--target", TARGET, "--locked"]);
-    cargo
-        .current_dir(&plugins)
-        .env("CARGO_TARGET_DIR", run::target())
-        .env("RUSTFLAGS", remapped());
+    cargo.current_dir(&plugins).env("CARGO_TARGET_DIR", run::target()).env("RUSTFLAGS", remapped());
     run::run(&mut cargo)?;
     let bundle = run::target().join("plugins");
     std::fs::create_dir_all(&bundle)?;
@@ -43,10 +40,7 @@ fn remapped() -> String {
     let home = run::env("CARGO_HOME")
         .or_else(|| run::env("HOME").map(|home| format!("{home}/.cargo")))
         .unwrap_or_default();
-    format!(
-        "--remap-path-prefix={home}=/cargo --remap-path-prefix={}=/source",
-        run::root().display()
-    )
+    format!("--remap-path-prefix={home}=/cargo --remap-path-prefix={}=/source", run::root().display())
 }
 
 /// The compiler's target for components, added when absent.
@@ -82,10 +76,7 @@ fn pack(manifest: &Path, bundle: &Path) -> Result<Value> {
     let file = format!("{}.wasm", id.replace('-', "_"));
     let built = run::target().join(TARGET).join("release").join(&file);
     let bytes = std::fs::read(&built).with_context(|| format!("{}", built.display()))?;
-    let digest: String = Sha256::digest(&bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let digest: String = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
     let staged = bundle.join(format!(".{file}"));
     std::fs::write(&staged, &bytes)?;
     std::fs::rename(&staged, bundle.join(&file))?;

@@ -30,12 +30,7 @@ impl Server {
         run::output(
             server
                 .tool("initdb")
-                .args([
-                    "--auth=trust",
-                    "--encoding=UTF8",
-                    "--locale=C",
-                    "--username=postgres",
-                ])
+                .args(["--auth=trust", "--encoding=UTF8", "--locale=C", "--username=postgres"])
                 .arg("--pgdata")
                 .arg(&data),
         )?;
@@ -58,29 +53,19 @@ impl Server {
             .stderr(std::process::Stdio::null())
             .status()?;
         if !started.success() {
-            bail!(
-                "PostgreSQL did not start; see {}",
-                server.folder.path().join("server.log").display()
-            );
+            bail!("PostgreSQL did not start; see {}", server.folder.path().join("server.log").display());
         }
         Ok(server)
     }
 
     /// URL of a database as the superuser.
     pub(crate) fn url(&self, user: &str, database: &str) -> String {
-        format!(
-            "postgres://{user}@localhost/{database}?host={}",
-            self.folder.path().display()
-        )
+        format!("postgres://{user}@localhost/{database}?host={}", self.folder.path().display())
     }
 
     /// Makes a database and brings it to the newest schema, by `psql`.
     pub(crate) fn migrated(&self, database: &str) -> Result<String> {
-        self.psql(
-            "postgres",
-            "postgres",
-            &["-c", &format!("create database {database}")],
-        )?;
+        self.psql("postgres", "postgres", &["-c", &format!("create database {database}")])?;
         let roles = run::root().join("deploy/sql/roles.sql");
         self.psql("postgres", database, &["-f", &roles.to_string_lossy()])?;
         for file in migration_files()? {
@@ -92,19 +77,9 @@ impl Server {
 
     fn psql(&self, user: &str, database: &str, arguments: &[&str]) -> Result<()> {
         let mut psql = Command::new(self.binaries.join("psql"));
-        psql.args([
-            "-X",
-            "-q",
-            "-v",
-            "ON_ERROR_STOP=1",
-            "-U",
-            user,
-            "-d",
-            database,
-            "-h",
-        ])
-        .arg(self.folder.path())
-        .args(arguments);
+        psql.args(["-X", "-q", "-v", "ON_ERROR_STOP=1", "-U", user, "-d", database, "-h"])
+            .arg(self.folder.path())
+            .args(arguments);
         run::output(&mut psql).map(drop)
     }
 
@@ -130,11 +105,8 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         let data = self.data();
-        let stopped = self
-            .tool("pg_ctl")
-            .args(["stop", "--mode=immediate", "--wait", "--pgdata"])
-            .arg(data)
-            .output();
+        let stopped =
+            self.tool("pg_ctl").args(["stop", "--mode=immediate", "--wait", "--pgdata"]).arg(data).output();
         if let Err(error) = stopped {
             run::say(&format!("warning: PostgreSQL was not stopped: {error}"));
         }
@@ -161,20 +133,13 @@ pub(crate) fn binaries() -> Result<PathBuf> {
 
 fn installed() -> Option<PathBuf> {
     let complete = |folder: &Path| {
-        ["initdb", "pg_ctl", "psql", "postgres"]
-            .iter()
-            .all(|tool| folder.join(tool).is_file())
+        ["initdb", "pg_ctl", "psql", "postgres"].iter().all(|tool| folder.join(tool).is_file())
     };
     let mut versions: Vec<(u32, PathBuf)> = std::fs::read_dir("/usr/lib/postgresql")
         .into_iter()
         .flatten()
         .flatten()
-        .filter_map(|entry| {
-            Some((
-                entry.file_name().to_str()?.parse().ok()?,
-                entry.path().join("bin"),
-            ))
-        })
+        .filter_map(|entry| Some((entry.file_name().to_str()?.parse().ok()?, entry.path().join("bin"))))
         .filter(|(version, folder)| *version >= 15 && complete(folder))
         .collect();
     versions.sort();

@@ -13,10 +13,7 @@ pub(crate) fn say(line: &str) {
 }
 
 /// The one reader of the environment.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one reader of this tool's environment"
-)]
+#[expect(clippy::disallowed_methods, reason = "the one reader of this tool's environment")]
 pub(crate) fn env(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -30,11 +27,7 @@ pub(crate) fn root() -> PathBuf {
 /// Where Cargo builds.
 pub(crate) fn target() -> PathBuf {
     let folder = env("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    if folder.is_absolute() {
-        folder
-    } else {
-        root().join(folder)
-    }
+    if folder.is_absolute() { folder } else { root().join(folder) }
 }
 
 /// A command in the root folder.
@@ -55,13 +48,8 @@ where
     S: AsRef<OsStr>,
 {
     let mut cargo = command("cargo", arguments);
-    for name in [
-        "CARGO",
-        "CARGO_MANIFEST_DIR",
-        "CARGO_MANIFEST_PATH",
-        "CARGO_PKG_NAME",
-        "CARGO_PKG_VERSION",
-    ] {
+    for name in ["CARGO", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_PATH", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"]
+    {
         cargo.env_remove(name);
     }
     cargo
@@ -70,9 +58,7 @@ where
 /// Runs a command with its output shown; an error when it fails.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     say(&format!("+ {}", shown(command)));
-    let status = command
-        .status()
-        .with_context(|| format!("cannot start {}", shown(command)))?;
+    let status = command.status().with_context(|| format!("cannot start {}", shown(command)))?;
     if !status.success() {
         bail!("{} ended with {status}", shown(command));
     }
@@ -98,9 +84,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
 
 /// Is a program on the path?
 pub(crate) fn on_path(program: &str) -> Option<PathBuf> {
-    std::env::split_paths(&env("PATH")?)
-        .map(|folder| folder.join(program))
-        .find(|file| file.is_file())
+    std::env::split_paths(&env("PATH")?).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
 fn shown(command: &Command) -> String {

@@ -9,11 +9,7 @@ use anyhow::{Result, bail};
 use crate::{postgres, run};
 
 /// Crates that hold statements, by the file whose time stamp makes Cargo check them again.
-const SOURCES: [&str; 3] = [
-    "host/src/lib.rs",
-    "host/crates/occ-queue/src/lib.rs",
-    "tests/harness/lib.rs",
-];
+const SOURCES: [&str; 3] = ["host/src/lib.rs", "host/crates/occ-queue/src/lib.rs", "tests/harness/lib.rs"];
 
 /// Fills `.sqlx/` from a database of the newest schema.
 pub(crate) fn prepare(check: bool) -> Result<()> {
@@ -52,16 +48,10 @@ pub(crate) fn prepare(check: bool) -> Result<()> {
     Ok(())
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "a file's time stamp, not a time of the product"
-)]
+#[expect(clippy::disallowed_methods, reason = "a file's time stamp, not a time of the product")]
 fn touch(file: &Path) -> Result<()> {
     if file.exists() {
-        std::fs::File::options()
-            .append(true)
-            .open(file)?
-            .set_modified(SystemTime::now())?;
+        std::fs::File::options().append(true).open(file)?.set_modified(SystemTime::now())?;
     }
     Ok(())
 }
@@ -71,10 +61,8 @@ fn contents(folder: &Path) -> Result<BTreeMap<String, Vec<u8>>> {
     if folder.is_dir() {
         for entry in std::fs::read_dir(folder)? {
             let path = entry?.path();
-            if let Some(name) = path
-                .file_name()
-                .and_then(|name| name.to_str())
-                .filter(|name| name.ends_with(".json"))
+            if let Some(name) =
+                path.file_name().and_then(|name| name.to_str()).filter(|name| name.ends_with(".json"))
             {
                 files.insert(name.to_owned(), std::fs::read(&path)?);
             }

@@ -29,14 +29,9 @@ pub(crate) fn test(options: &Options) -> Result<()> {
     run::run(&mut run::cargo(["build", "--workspace", "--locked"]))?;
     let mut tests = match &options.filter {
         None => run::cargo(["test", "--workspace", "--locked", "--no-fail-fast"]),
-        Some(filter) => run::cargo([
-            "test",
-            "--workspace",
-            "--locked",
-            "--no-fail-fast",
-            "--",
-            filter.as_str(),
-        ]),
+        Some(filter) => {
+            run::cargo(["test", "--workspace", "--locked", "--no-fail-fast", "--", filter.as_str()])
+        }
     };
     tests
         .env("OCC_TEST_PLUGINS", bundle)
@@ -71,17 +66,9 @@ fn checks() -> Result<()> {
         "warnings",
     ]))?;
     run::run(
-        run::cargo([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--locked",
-            "--",
-            "-D",
-            "warnings",
-        ])
-        .current_dir(&plugins)
-        .env("CARGO_TARGET_DIR", run::target().join("plugins-native")),
+        run::cargo(["clippy", "--workspace", "--all-targets", "--locked", "--", "-D", "warnings"])
+            .current_dir(&plugins)
+            .env("CARGO_TARGET_DIR", run::target().join("plugins-native")),
     )?;
     run::run(
         run::cargo(["test", "--workspace", "--locked"])

@@ -29,30 +29,17 @@ pub(crate) async fn observe(cx: &Context, pass: &Pass) -> Result<Verdict, Fault>
     let Some(agent) = target.agent.as_ref().filter(|agent| !agent.is_deleting()) else {
         return Ok(Verdict::complete("SUPERSEDED_TARGET"));
     };
-    let Some(active) = agent
-        .active_revision
-        .as_ref()
-        .filter(|_| agent.desired == DesiredRuntimeState::Running)
+    let Some(active) =
+        agent.active_revision.as_ref().filter(|_| agent.desired == DesiredRuntimeState::Running)
     else {
         return idle(cx, pass, &target, agent).await;
     };
     let mut conn = cx.db.acquire().await.map_err(Error::from)?;
     let stored = revisions::get(&mut conn, &target.scope, &target.id, active).await?;
-    guard::principal(
-        cx,
-        pass,
-        &mut conn,
-        &target.namespace.id,
-        &target.id,
-        &stored.snapshot,
-    )
-    .await?;
+    guard::principal(cx, pass, &mut conn, &target.namespace.id, &target.id, &stored.snapshot).await?;
     drop(conn);
     let revision = stored.to_driver(&target.namespace, revisions::work::locations(&stored.snapshot));
-    let subject = Subject {
-        revision: Some(active),
-        ..target.subject()
-    };
+    let subject = Subject { revision: Some(active), ..target.subject() };
     let seen = effect::look(cx, pass, subject, &revision).await?;
     let finding = finding_of(&seen);
     note(cx, &target, active, &seen, &finding).await?;
@@ -87,13 +74,9 @@ async fn repair(
     };
     match done {
         Ok(()) => Ok(rest(cx, Code::new("DRIFT_REPAIRED"))),
-        Err(Fault::Wait {
-            code, outage: false, ..
-        }) => Err(Fault::Wait {
-            code,
-            outage: false,
-            cadence: Cadence::After(REPAIR_LOOK),
-        }),
+        Err(Fault::Wait { code, outage: false, .. }) => {
+            Err(Fault::Wait { code, outage: false, cadence: Cadence::After(REPAIR_LOOK) })
+        }
         Err(Fault::Permanent { code, .. }) => Ok(rest(cx, code)),
         Err(other) => Err(other),
     }
@@ -125,12 +108,7 @@ async fn note(
         json!({ "drift": codes })
     });
     let code = finding.as_deref().unwrap_or("OBSERVED_IN_ORDER");
-    let put = Seen {
-        revision: active,
-        ready: seen.phase == Phase::Ready,
-        code,
-        detail,
-    };
+    let put = Seen { revision: active, ready: seen.phase == Phase::Ready, code, detail };
     let mut tx = db::begin(&cx.db).await?;
     let before = store::observation_put(&mut tx, &target.scope, &target.id, &put, cx.clock.now()).await?;
     tx.commit().await?;

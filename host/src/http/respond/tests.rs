@@ -26,15 +26,9 @@ async fn success_is_data_and_meta() {
     assert_eq!(header(&response, "etag"), Some("\"v7\""));
     assert_eq!(header(&response, "cache-control"), Some("no-store"));
     assert_eq!(header(&response, "x-content-type-options"), Some("nosniff"));
-    assert_eq!(
-        header(&response, "content-type"),
-        Some("application/json; charset=utf-8")
-    );
+    assert_eq!(header(&response, "content-type"), Some("application/json; charset=utf-8"));
     assert_eq!(header(&response, "x-request-id"), Some(id().as_str()));
-    assert_eq!(
-        body(response).await,
-        json!({"data": {"id": "cfg_1"}, "meta": {"requestId": id()}})
-    );
+    assert_eq!(body(response).await, json!({"data": {"id": "cfg_1"}, "meta": {"requestId": id()}}));
 }
 
 #[tokio::test]
@@ -42,23 +36,14 @@ async fn a_page_says_where_the_next_one_is_only_when_asked_to_page() {
     let meta =
         |next| async move { body(success(&Reply::page(&[1], next).unwrap(), &id())).await["meta"].clone() };
     assert_eq!(meta(None).await, json!({"requestId": id()}));
-    assert_eq!(
-        meta(Some(None)).await,
-        json!({"requestId": id(), "nextCursor": null})
-    );
-    assert_eq!(
-        meta(Some(Some("c".to_owned()))).await,
-        json!({"requestId": id(), "nextCursor": "c"})
-    );
+    assert_eq!(meta(Some(None)).await, json!({"requestId": id(), "nextCursor": null}));
+    assert_eq!(meta(Some(Some("c".to_owned()))).await, json!({"requestId": id(), "nextCursor": "c"}));
 }
 
 #[tokio::test]
 async fn failure_is_error_and_meta() {
     let error = Error::invalid(vec![FieldError::new("/name", FieldCode::Required)]);
-    let response = failure(
-        &error.caused_by(Error::internal("a cause that stays inside")),
-        &id(),
-    );
+    let response = failure(&error.caused_by(Error::internal("a cause that stays inside")), &id());
     assert_eq!(response.status(), 400);
     assert_eq!(
         body(response).await,
@@ -75,9 +60,7 @@ async fn failure_is_error_and_meta() {
 
 #[tokio::test]
 async fn messages_and_details_are_bounded() {
-    let details = (0..40)
-        .map(|index| FieldError::new(format!("/{index}"), FieldCode::InvalidType))
-        .collect();
+    let details = (0..40).map(|index| FieldError::new(format!("/{index}"), FieldCode::InvalidType)).collect();
     let error = Error::new(ErrorCode::InvalidRequest, "ü".repeat(300)).with_details(details);
     let body = body(failure(&error, &id())).await;
     assert_eq!(body["error"]["message"].as_str().unwrap().chars().count(), 256);
@@ -93,10 +76,7 @@ fn headers_follow_the_error() {
     let large = Error::new(ErrorCode::PayloadTooLarge, "x");
     assert_eq!(header(&failure(&large, &id()), "connection"), Some("close"));
     let refused = method_not_allowed(&[&Method::GET, &Method::HEAD], &id());
-    assert_eq!(
-        (refused.status().as_u16(), header(&refused, "allow")),
-        (405, Some("GET, HEAD"))
-    );
+    assert_eq!((refused.status().as_u16(), header(&refused, "allow")), (405, Some("GET, HEAD")));
 }
 
 #[test]

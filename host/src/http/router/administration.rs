@@ -11,26 +11,16 @@ use crate::iam::{self, Action, Kind};
 use crate::installation;
 
 pub(super) fn operations() -> Vec<Operation> {
-    let groups = [
-        installation(),
-        policy(),
-        installation_policy(),
-        questions(),
-        keys(),
-        audit(),
-        plugins(),
-        work(),
-    ];
+    let groups =
+        [installation(), policy(), installation_policy(), questions(), keys(), audit(), plugins(), work()];
     groups.into_iter().flatten().collect()
 }
 
 /// Installation administer.
 const I: &[Check] = &[check(Administer, Kind::Installation, On::Installation)];
 /// Installation administer and read on the Namespace of the path.
-const P: &[Check] = &[
-    check(Administer, Kind::Installation, On::Installation),
-    check(Read, Kind::Namespace, On::Item),
-];
+const P: &[Check] =
+    &[check(Administer, Kind::Installation, On::Installation), check(Read, Kind::Namespace, On::Item)];
 
 #[rustfmt::skip]
 fn installation() -> Vec<Operation> {

@@ -18,14 +18,8 @@ use crate::{agents, configurations, deployments, namespaces, revisions, runtime,
 const LOG_CURSOR_CHARS_MAX: usize = 2_000;
 
 pub(super) fn operations() -> Vec<Operation> {
-    let groups = [
-        of_namespaces(),
-        of_configurations(),
-        of_secrets(),
-        of_agents(),
-        of_revisions(),
-        of_deployments(),
-    ];
+    let groups =
+        [of_namespaces(), of_configurations(), of_secrets(), of_agents(), of_revisions(), of_deployments()];
     groups.into_iter().flatten().collect()
 }
 

@@ -42,11 +42,7 @@ pub(super) fn grants(
     pairs
         .iter()
         .filter(|(_, kind)| target.is_none_or(|target| target.kind == *kind))
-        .map(|&(action, kind)| Grant {
-            action,
-            kind,
-            reach: reach.clone(),
-        })
+        .map(|&(action, kind)| Grant { action, kind, reach: reach.clone() })
         .collect()
 }
 
@@ -73,42 +69,23 @@ mod tests {
         let inside = Home::Namespace(NS.parse().unwrap());
         assert_eq!(target(&body(None, None), &inside), Ok(None));
         let agent = target(&body(Some("agent"), Some("agt_1")), &inside).unwrap();
-        assert_eq!(
-            agent,
-            Some(Target {
-                kind: Kind::Agent,
-                id: "agt_1".to_owned()
-            })
-        );
+        assert_eq!(agent, Some(Target { kind: Kind::Agent, id: "agt_1".to_owned() }));
         let wrong = Err(vec![FieldError::new("/resourceKind", FieldCode::InvalidValue)]);
         assert_eq!(target(&body(Some("installation"), Some("ins_1")), &inside), wrong);
-        assert_eq!(
-            target(&body(Some("agent"), Some("agt_1")), &Home::Installation),
-            wrong
-        );
+        assert_eq!(target(&body(Some("agent"), Some("agt_1")), &Home::Installation), wrong);
         assert_eq!(target(&body(Some("pod"), Some("x")), &inside), wrong);
-        assert!(
-            target(&body(Some("installation"), Some("ins_1")), &Home::Installation)
-                .unwrap()
-                .is_some()
-        );
+        assert!(target(&body(Some("installation"), Some("ins_1")), &Home::Installation).unwrap().is_some());
     }
 
     #[test]
     fn an_exact_binding_grants_only_what_its_target_can_have() {
-        let agent = Target {
-            kind: Kind::Agent,
-            id: "agt_1".to_owned(),
-        };
+        let agent = Target { kind: Kind::Agent, id: "agt_1".to_owned() };
         let read = BTreeSet::from([(Action::Read, Kind::Agent), (Action::Read, Kind::Secret)]);
         assert!(role_fits(&read, Some(&agent)));
         assert_eq!(grants(&read, Some(NS.parse().unwrap()), Some(&agent)).len(), 1);
         assert_eq!(grants(&read, Some(NS.parse().unwrap()), None).len(), 2);
         let revision = BTreeSet::from([(Action::Read, Kind::AgentRevision)]);
-        assert!(
-            !role_fits(&revision, Some(&agent)),
-            "it would be silently useless"
-        );
+        assert!(!role_fits(&revision, Some(&agent)), "it would be silently useless");
         let create = BTreeSet::from([(Action::Read, Kind::Agent), (Action::Create, Kind::Agent)]);
         assert!(!role_fits(&create, Some(&agent)));
         assert!(role_fits(&create, None));

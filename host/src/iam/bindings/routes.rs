@@ -23,11 +23,7 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let after = (page.after_time()?, page.after_id());
     let mut conn = app.db.acquire().await?;
     let rows = store::binding_page(&mut conn, home.namespace(), after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.binding.id.to_string()),
-        |row| row.binding,
-    )
+    page.reply(rows, |row| (sort_time(row.created_at), row.binding.id.to_string()), |row| row.binding)
 }
 
 /// `POST …/iam/access-bindings`
@@ -77,9 +73,7 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
     let (home, id) = (Home::of(&rq)?, rq.path::<BindingId>("bindingId")?);
     policy::require(&app, &rq, &home).await?;
     let mut conn = app.db.acquire().await?;
-    let found = store::binding_find(&mut conn, home.namespace(), &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let found = store::binding_find(&mut conn, home.namespace(), &id).await?.ok_or_else(Error::not_found)?;
     Reply::ok(&found.binding)
 }
 
@@ -90,20 +84,14 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let mut tx = db::begin(&app.db).await?;
     home.lock(&mut tx, false).await?;
     let scope = policy::decide_again(&app, &mut tx, &rq, &home).await?;
-    let found = store::binding_find(&mut tx, home.namespace(), &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let found = store::binding_find(&mut tx, home.namespace(), &id).await?.ok_or_else(Error::not_found)?;
     let grants = model::grants(&found.pairs, home.namespace().cloned(), found.target().as_ref());
     policy::cover(&app, &mut tx, &rq, &grants, "the binding").await?;
     store::binding_delete(&mut tx, &id).await?;
     policy::keep_administrator(&mut tx, &home).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.iam.access-bindings.delete",
-        resource(&home, &id),
-    )
-    .details(&found.binding)?;
+    let event =
+        Event::mutation(&rq.caller, &scope, "openclaw.iam.access-bindings.delete", resource(&home, &id))
+            .details(&found.binding)?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::no_content())
@@ -162,9 +150,5 @@ async fn references(
 }
 
 fn resource(home: &Home, id: &BindingId) -> Resource {
-    Resource {
-        kind: "iam_access_binding",
-        id: id.to_string(),
-        namespace: home.namespace().cloned(),
-    }
+    Resource { kind: "iam_access_binding", id: id.to_string(), namespace: home.namespace().cloned() }
 }

@@ -23,14 +23,8 @@ pub(in crate::iam) struct Stored {
 impl Stored {
     /// The resource that it is confined to, when its kind is still known.
     pub(in crate::iam) fn target(&self) -> Option<Target> {
-        let (kind, id) = (
-            self.binding.resource_kind.as_ref()?,
-            self.binding.resource_id.as_ref()?,
-        );
-        Some(Target {
-            kind: kind.parse().ok()?,
-            id: id.clone(),
-        })
+        let (kind, id) = (self.binding.resource_kind.as_ref()?, self.binding.resource_id.as_ref()?);
+        Some(Target { kind: kind.parse().ok()?, id: id.clone() })
     }
 }
 
@@ -149,9 +143,7 @@ pub(super) async fn binding_page(
 
 /// Removes a binding.
 pub(super) async fn binding_delete(tx: &mut PgConnection, id: &BindingId) -> Result<()> {
-    sqlx::query!("delete from occ.iam_bindings where id = $1", id.as_str())
-        .execute(tx)
-        .await?;
+    sqlx::query!("delete from occ.iam_bindings where id = $1", id.as_str()).execute(tx).await?;
     Ok(())
 }
 
@@ -160,12 +152,10 @@ pub(in crate::iam) async fn bindings_of_delete(
     tx: &mut PgConnection,
     identity: &IdentityId,
 ) -> Result<Vec<BindingId>> {
-    let rows = sqlx::query!(
-        "delete from occ.iam_bindings where identity_id = $1 returning id",
-        identity.as_str()
-    )
-    .fetch_all(tx)
-    .await?;
+    let rows =
+        sqlx::query!("delete from occ.iam_bindings where identity_id = $1 returning id", identity.as_str())
+            .fetch_all(tx)
+            .await?;
     rows.iter().map(|row| db::id(&row.id)).collect()
 }
 
@@ -187,9 +177,7 @@ pub(super) async fn subject_level(
             .await?
             .map(|row| row.namespace_id),
     };
-    namespace
-        .map(|namespace| db::id_opt(namespace.as_deref()))
-        .transpose()
+    namespace.map(|namespace| db::id_opt(namespace.as_deref())).transpose()
 }
 
 /// Bindings of one subject at one level, for the bound on a principal's rows.

@@ -16,29 +16,18 @@ pub(super) fn access(question: &Check, at: &str) -> Result<Access, Vec<FieldErro
     let action = question.action.parse();
     let kind = question.resource_kind.parse();
     let (Ok(action), Ok(kind)) = (action, kind) else {
-        let action_fault = action
-            .is_err()
-            .then(|| FieldError::new(format!("{at}/action"), FieldCode::InvalidValue));
-        let kind_fault = kind
-            .is_err()
-            .then(|| FieldError::new(format!("{at}/resourceKind"), FieldCode::InvalidValue));
+        let action_fault =
+            action.is_err().then(|| FieldError::new(format!("{at}/action"), FieldCode::InvalidValue));
+        let kind_fault =
+            kind.is_err().then(|| FieldError::new(format!("{at}/resourceKind"), FieldCode::InvalidValue));
         return Err(action_fault.into_iter().chain(kind_fault).collect());
     };
     let namespace = question.namespace_id.clone();
-    let access = Access {
-        action,
-        kind,
-        id: question.resource_id.clone(),
-        namespace,
-    };
+    let access = Access { action, kind, id: question.resource_id.clone(), namespace };
     if access.is_well_formed() {
         return Ok(access);
     }
-    let code = if question.namespace_id.is_some() {
-        FieldCode::InvalidValue
-    } else {
-        FieldCode::Required
-    };
+    let code = if question.namespace_id.is_some() { FieldCode::InvalidValue } else { FieldCode::Required };
     Err(vec![FieldError::new(format!("{at}/namespaceId"), code)])
 }
 
@@ -102,10 +91,8 @@ mod tests {
             fault(question("read", "namespace", "ns_other", Some(ns))),
             [FieldError::new("/checks/3/namespaceId", FieldCode::InvalidValue)]
         );
-        let codes: Vec<String> = fault(question("eat", "pod", "x", None))
-            .into_iter()
-            .map(|fault| fault.path)
-            .collect();
+        let codes: Vec<String> =
+            fault(question("eat", "pod", "x", None)).into_iter().map(|fault| fault.path).collect();
         assert_eq!(codes, ["/checks/3/action", "/checks/3/resourceKind"]);
     }
 }

@@ -22,11 +22,7 @@ pub(crate) async fn can_i(app: App, rq: Request) -> Result<Reply> {
 /// `GET /iam/explain`
 pub(crate) async fn explain(app: App, rq: Request) -> Result<Reply> {
     let (access, rows) = about_caller(&app, &rq).await?;
-    Reply::ok(&model::explanation(
-        &rq.caller.identity,
-        &access,
-        &decide(&rows, &access),
-    ))
+    Reply::ok(&model::explanation(&rq.caller.identity, &access, &decide(&rows, &access)))
 }
 
 /// `POST /iam/can-i`
@@ -65,13 +61,8 @@ fn confine(app: &App, rq: &Request, accesses: &[Access]) -> Result<()> {
     let Some(scope) = &rq.caller.key_scope else {
         return Ok(());
     };
-    match accesses
-        .iter()
-        .find(|access| access.namespace.as_ref() != Some(scope))
-    {
-        Some(outside) => Err(app
-            .iam
-            .refuse(&rq.caller, outside, Decision::refused(Reason::KeyScope))),
+    match accesses.iter().find(|access| access.namespace.as_ref() != Some(scope)) {
+        Some(outside) => Err(app.iam.refuse(&rq.caller, outside, Decision::refused(Reason::KeyScope))),
         None => Ok(()),
     }
 }
@@ -90,11 +81,7 @@ impl Asked {
         let other = body.principal_id.filter(|id| *id != rq.caller.identity);
         let Some(principal) = other else {
             let rows = app.iam.rows(app, &rq.caller, None).await?;
-            return Ok(Self {
-                principal: rq.caller.identity.clone(),
-                rows,
-                accesses,
-            });
+            return Ok(Self { principal: rq.caller.identity.clone(), rows, accesses });
         };
         let administer = Access::installation(Action::Administer, &app.installation);
         app.iam.require(app, &rq.caller, &administer).await?;
@@ -103,11 +90,7 @@ impl Asked {
         if rows.identity.is_none() {
             return Err(Error::not_found());
         }
-        Ok(Self {
-            principal,
-            rows: Arc::new(rows),
-            accesses,
-        })
+        Ok(Self { principal, rows: Arc::new(rows), accesses })
     }
 }
 
@@ -120,9 +103,5 @@ fn accesses(checks: &[Check]) -> Result<Vec<Access>> {
             Err(found) => faults.extend(found),
         }
     }
-    if faults.is_empty() {
-        Ok(accesses)
-    } else {
-        Err(Error::invalid(faults))
-    }
+    if faults.is_empty() { Ok(accesses) } else { Err(Error::invalid(faults)) }
 }

@@ -57,9 +57,7 @@ fn what_is_covered_is_a_subset_of_what_is_held() {
                 refused += 1;
                 // One grant of the caller must cover one of the target: two narrow ones are not a broad one.
                 assert!(
-                    !caller
-                        .iter()
-                        .any(|grant| singles(grant).is_superset(&singles(missing))),
+                    !caller.iter().any(|grant| singles(grant).is_superset(&singles(missing))),
                     "seed {seed}"
                 );
             }
@@ -70,19 +68,12 @@ fn what_is_covered_is_a_subset_of_what_is_held() {
             }
         }
     }
-    assert!(
-        covered > 100 && refused > 100,
-        "the sample is too thin: {covered} covered, {refused} refused"
-    );
+    assert!(covered > 100 && refused > 100, "the sample is too thin: {covered} covered, {refused} refused");
 }
 
 #[test]
 fn administer_covers_reading_logs_and_nothing_else_substitutes() {
-    let grant = |action| Grant {
-        action,
-        kind: Kind::Agent,
-        reach: Reach::Installation,
-    };
+    let grant = |action| Grant { action, kind: Kind::Agent, reach: Reach::Installation };
     assert!(grant(Action::Administer).covers(&grant(Action::ReadLogs)));
     assert!(!grant(Action::ReadLogs).covers(&grant(Action::Administer)));
     assert!(!grant(Action::Administer).covers(&grant(Action::Read)));
@@ -91,19 +82,10 @@ fn administer_covers_reading_logs_and_nothing_else_substitutes() {
 
 #[test]
 fn an_exact_grant_on_the_installation_covers_almost_nothing() {
-    let target = Target {
-        kind: Kind::Installation,
-        id: "ins_1".to_owned(),
-    };
-    let exact = Grant {
-        action: Action::Administer,
-        kind: Kind::Installation,
-        reach: Reach::Exact(None, target),
-    };
-    let whole = Grant {
-        reach: Reach::Installation,
-        ..exact.clone()
-    };
+    let target = Target { kind: Kind::Installation, id: "ins_1".to_owned() };
+    let exact =
+        Grant { action: Action::Administer, kind: Kind::Installation, reach: Reach::Exact(None, target) };
+    let whole = Grant { reach: Reach::Installation, ..exact.clone() };
     assert!(exact.covers(&exact));
     assert!(whole.covers(&exact));
     assert!(!exact.covers(&whole));

@@ -28,11 +28,7 @@ fn binding(id: &str, pairs: &[Pair]) -> BindingRow {
 }
 
 fn rows(bindings: Vec<BindingRow>) -> PrincipalRows {
-    PrincipalRows {
-        identity: Some(identity()),
-        bindings,
-        restrictions: Vec::new(),
-    }
+    PrincipalRows { identity: Some(identity()), bindings, restrictions: Vec::new() }
 }
 
 fn read(namespace: &str, agent: &str) -> Access {
@@ -56,14 +52,8 @@ fn no_action_implies_another() {
 
 #[test]
 fn an_exact_binding_grants_on_its_resource_alone() {
-    let target = Some(Target {
-        kind: Kind::Agent,
-        id: "agt_a".to_owned(),
-    });
-    let rows = rows(vec![BindingRow {
-        target,
-        ..binding("binding_1", &[READ])
-    }]);
+    let target = Some(Target { kind: Kind::Agent, id: "agt_a".to_owned() });
+    let rows = rows(vec![BindingRow { target, ..binding("binding_1", &[READ]) }]);
     assert!(decide(&rows, &read(NS[0], "agt_a")).allowed);
     assert!(!decide(&rows, &read(NS[0], "agt_b")).allowed);
 }
@@ -71,15 +61,9 @@ fn an_exact_binding_grants_on_its_resource_alone() {
 #[test]
 fn groups_count_for_humans_alone() {
     let group = Some("grp_1".parse().unwrap());
-    let mut rows = rows(vec![BindingRow {
-        group,
-        ..binding("binding_1", &[READ])
-    }]);
+    let mut rows = rows(vec![BindingRow { group, ..binding("binding_1", &[READ]) }]);
     assert_eq!(decide(&rows, &read(NS[0], "agt_a")).reason, Reason::NoGrant);
-    rows.identity = Some(IdentityRow {
-        kind: IdentityKind::Principal,
-        ..identity()
-    });
+    rows.identity = Some(IdentityRow { kind: IdentityKind::Principal, ..identity() });
     let decision = decide(&rows, &read(NS[0], "agt_a"));
     assert!(decision.allowed);
     assert_eq!(decision.evidence.groups.len(), 1);
@@ -87,14 +71,8 @@ fn groups_count_for_humans_alone() {
 
 #[test]
 fn an_identity_of_a_namespace_stays_in_it() {
-    let mut rows = rows(vec![BindingRow {
-        namespace: None,
-        ..binding("binding_1", &[READ])
-    }]);
-    rows.identity = Some(IdentityRow {
-        namespace: Some(NS[0].parse().unwrap()),
-        ..identity()
-    });
+    let mut rows = rows(vec![BindingRow { namespace: None, ..binding("binding_1", &[READ]) }]);
+    rows.identity = Some(IdentityRow { namespace: Some(NS[0].parse().unwrap()), ..identity() });
     assert_eq!(decide(&rows, &read(NS[0], "agt_a")).reason, Reason::Allowed);
     assert_eq!(decide(&rows, &read(NS[1], "agt_a")).reason, Reason::OutOfScope);
     let administer = Access {
@@ -109,19 +87,10 @@ fn an_identity_of_a_namespace_stays_in_it() {
 #[test]
 fn unknown_and_disabled_identities_are_refused_without_evidence() {
     let mut rows = rows(vec![binding("binding_1", &[READ])]);
-    rows.identity = Some(IdentityRow {
-        disabled: true,
-        ..identity()
-    });
-    assert_eq!(
-        decide(&rows, &read(NS[0], "agt_a")),
-        Decision::refused(Reason::UnknownIdentity)
-    );
+    rows.identity = Some(IdentityRow { disabled: true, ..identity() });
+    assert_eq!(decide(&rows, &read(NS[0], "agt_a")), Decision::refused(Reason::UnknownIdentity));
     rows.identity = None;
-    assert_eq!(
-        decide(&rows, &read(NS[0], "agt_a")),
-        Decision::refused(Reason::UnknownIdentity)
-    );
+    assert_eq!(decide(&rows, &read(NS[0], "agt_a")), Decision::refused(Reason::UnknownIdentity));
 }
 
 #[test]
@@ -145,15 +114,9 @@ fn a_restriction_wins_and_evidence_names_every_row() {
 #[test]
 fn a_request_names_its_scope() {
     let rows = rows(vec![binding("binding_1", &[READ])]);
-    let request = Access {
-        namespace: None,
-        ..read(NS[0], "agt_a")
-    };
+    let request = Access { namespace: None, ..read(NS[0], "agt_a") };
     assert_eq!(decide(&rows, &request), Decision::refused(Reason::InvalidRequest));
-    let other = Access {
-        id: NS[1].to_owned(),
-        ..Access::namespace(Action::Read, &NS[0].parse().unwrap())
-    };
+    let other = Access { id: NS[1].to_owned(), ..Access::namespace(Action::Read, &NS[0].parse().unwrap()) };
     assert_eq!(decide(&rows, &other), Decision::refused(Reason::InvalidRequest));
 }
 
@@ -187,19 +150,12 @@ fn assert_evidence_is_exact(rows: &PrincipalRows, request: &Access, decision: &D
         }
     }
     let mut without = rows.clone();
-    without
-        .bindings
-        .retain(|binding| !decision.evidence.bindings.contains(&binding.id));
+    without.bindings.retain(|binding| !decision.evidence.bindings.contains(&binding.id));
     assert!(!decide(&without, request).allowed, "{rows:?} {request:?}");
     if decision.reason == Reason::Restricted {
         let mut free = rows.clone();
-        free.restrictions
-            .retain(|restriction| !decision.evidence.restrictions.contains(&restriction.id));
-        assert_eq!(
-            decide(&free, request).reason,
-            Reason::Allowed,
-            "{rows:?} {request:?}"
-        );
+        free.restrictions.retain(|restriction| !decision.evidence.restrictions.contains(&restriction.id));
+        assert_eq!(decide(&free, request).reason, Reason::Allowed, "{rows:?} {request:?}");
     }
 }
 
@@ -217,13 +173,7 @@ fn model(rows: &PrincipalRows, request: &Access) -> Reason {
         return Reason::OutOfScope;
     }
     let scopes = [None, request.namespace.clone()];
-    let targets = [
-        None,
-        Some(Target {
-            kind: request.kind,
-            id: request.id.clone(),
-        }),
-    ];
+    let targets = [None, Some(Target { kind: request.kind, id: request.id.clone() })];
     let subjects_count = |binding: &&BindingRow| match identity.kind {
         IdentityKind::Principal => true,
         IdentityKind::ServicePrincipal => binding.group.is_none(),
@@ -232,10 +182,7 @@ fn model(rows: &PrincipalRows, request: &Access) -> Reason {
         scopes.contains(&binding.namespace)
             && scopes.contains(&binding.role_namespace)
             && targets.contains(&binding.target)
-            && binding
-                .pairs
-                .iter()
-                .any(|pair| *pair == (request.action, request.kind))
+            && binding.pairs.iter().any(|pair| *pair == (request.action, request.kind))
     });
     let restricted = rows.restrictions.iter().any(|restriction| {
         scopes.contains(&restriction.namespace)
@@ -261,11 +208,7 @@ fn random_policies_decide_as_the_rules_say() {
             assert_eq!(decision.reason, Reason::InvalidRequest, "seed {seed}");
             continue;
         }
-        assert_eq!(
-            decision.reason,
-            model(&rows, &request),
-            "seed {seed}: {rows:?} {request:?}"
-        );
+        assert_eq!(decision.reason, model(&rows, &request), "seed {seed}: {rows:?} {request:?}");
         assert_eq!(decision.allowed, decision.reason == Reason::Allowed);
         allowed += u32::from(decision.allowed);
         restricted += u32::from(decision.reason == Reason::Restricted);
@@ -294,11 +237,7 @@ fn a_row_about_one_request_changes_no_other() {
         more.restrictions.push(restriction);
         for request in &universe {
             if *request != read(NS[0], "agt_a") {
-                assert_eq!(
-                    decide(&rows, request),
-                    decide(&more, request),
-                    "seed {seed}: {request:?}"
-                );
+                assert_eq!(decide(&rows, request), decide(&more, request), "seed {seed}: {request:?}");
             }
         }
     }

@@ -27,11 +27,7 @@ struct AboutKey<'a> {
 
 impl<'a> AboutKey<'a> {
     fn of(key: &'a ServiceKey) -> Self {
-        Self {
-            service_principal_id: &key.service_principal_id,
-            name: &key.name,
-            prefix: &key.prefix,
-        }
+        Self { service_principal_id: &key.service_principal_id, name: &key.name, prefix: &key.prefix }
     }
 }
 
@@ -43,11 +39,7 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let mut conn = app.db.acquire().await?;
     let (owner, namespace) = (rq.query("servicePrincipalId"), rq.query("namespaceId"));
     let rows = store::key_page(&mut conn, owner, namespace, after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |(at, key)| (sort_time(*at), key.id.to_string()),
-        |(_, key)| key,
-    )
+    page.reply(rows, |(at, key)| (sort_time(*at), key.id.to_string()), |(_, key)| key)
 }
 
 /// `POST /api/auth/service-keys`
@@ -83,12 +75,7 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
         expires_at: created_at + life,
     };
     store::key_insert(&mut tx, &row).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.auth.service-keys.create",
-        resource(&key),
-    );
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.auth.service-keys.create", resource(&key));
     audit::record(&mut tx, &app, event.details(&AboutKey::of(&key))?).await?;
     let reply = Reply::created(&IssuedServiceKey {
         id: key.id.clone(),
@@ -98,8 +85,7 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
         expires_at: key.expires_at,
         key: drawn.text.to_string(),
     })?;
-    once.complete_without_data(&mut tx, &reply, key.id.as_str())
-        .await?;
+    once.complete_without_data(&mut tx, &reply, key.id.as_str()).await?;
     tx.commit().await?;
     Ok(reply)
 }
@@ -109,22 +95,13 @@ pub(crate) async fn revoke(app: App, rq: Request) -> Result<Reply> {
     let id = rq.path::<KeyId>("keyId")?;
     policy::require(&app, &rq, &Home::Installation).await?;
     let mut tx = db::begin(&app.db).await?;
-    let key = store::key_find(&mut tx, &id)
-        .await?
-        .ok_or_else(Error::not_found)?;
-    Home::from_column(key.namespace_id.clone())
-        .lock(&mut tx, false)
-        .await?;
+    let key = store::key_find(&mut tx, &id).await?.ok_or_else(Error::not_found)?;
+    Home::from_column(key.namespace_id.clone()).lock(&mut tx, false).await?;
     let scope = policy::decide_again(&app, &mut tx, &rq, &Home::Installation).await?;
     let held = coverage::grants(&app.iam.load(&mut tx, &key.service_principal_id, None).await?);
     policy::cover(&app, &mut tx, &rq, &held, "the ServicePrincipal").await?;
     if store::key_revoke(&mut tx, &id, app.clock.now()).await? {
-        let event = Event::mutation(
-            &rq.caller,
-            &scope,
-            "openclaw.auth.service-keys.revoke",
-            resource(&key),
-        );
+        let event = Event::mutation(&rq.caller, &scope, "openclaw.auth.service-keys.revoke", resource(&key));
         audit::record(&mut tx, &app, event.details(&AboutKey::of(&key))?).await?;
     }
     tx.commit().await?;
@@ -134,13 +111,9 @@ pub(crate) async fn revoke(app: App, rq: Request) -> Result<Reply> {
 /// The owner of a new key, locked at its level: it exists, is no Agent's, has the scope that was asked for, and
 /// holds nothing that the caller does not.
 async fn owner(app: &App, rq: &Request, tx: &mut Tx, body: &ServiceKeyCreate) -> Result<IdentityId> {
-    let found = principal_find(tx, body.service_principal_id.as_str())
-        .await?
-        .ok_or_else(Error::not_found)?;
+    let found = principal_find(tx, body.service_principal_id.as_str()).await?.ok_or_else(Error::not_found)?;
     if found.of_agent {
-        return Err(Error::conflict(
-            "The ServicePrincipal belongs to an Agent and cannot have a key.",
-        ));
+        return Err(Error::conflict("The ServicePrincipal belongs to an Agent and cannot have a key."));
     }
     if found.namespace != body.namespace_id {
         return Err(Error::invalid_field("/namespaceId", FieldCode::InvalidValue));
@@ -152,9 +125,5 @@ async fn owner(app: &App, rq: &Request, tx: &mut Tx, body: &ServiceKeyCreate) ->
 }
 
 fn resource(key: &ServiceKey) -> Resource {
-    Resource {
-        kind: "service_key",
-        id: key.id.to_string(),
-        namespace: key.namespace_id.clone(),
-    }
+    Resource { kind: "service_key", id: key.id.to_string(), namespace: key.namespace_id.clone() }
 }

@@ -102,9 +102,7 @@ pub(super) async fn key_page(
     )
     .fetch_all(conn)
     .await?;
-    rows.into_iter()
-        .map(|row| Ok((row.created_at, row.typed()?)))
-        .collect()
+    rows.into_iter().map(|row| Ok((row.created_at, row.typed()?))).collect()
 }
 
 /// Revokes a key; a second revocation changes nothing.

@@ -21,29 +21,21 @@ pub(super) fn pairs(body: &RoleCreate, home: &Home) -> Result<BTreeSet<Pair>, Ve
             .filter(|pair| *home == Home::Installation || fits_namespace_role(*pair))
             .is_some_and(|pair| pairs.insert(pair));
         if !accepted {
-            faults.push(FieldError::new(
-                format!("/permissions/{index}"),
-                FieldCode::InvalidValue,
-            ));
+            faults.push(FieldError::new(format!("/permissions/{index}"), FieldCode::InvalidValue));
         }
     }
     if faults.is_empty() { Ok(pairs) } else { Err(faults) }
 }
 
 fn pair(permission: &Permission) -> Option<Pair> {
-    let pair = (
-        permission.action.parse().ok()?,
-        permission.resource_kind.parse().ok()?,
-    );
+    let pair = (permission.action.parse().ok()?, permission.resource_kind.parse().ok()?);
     is_checked(pair).then_some(pair)
 }
 
 /// The wire form of permissions, in the order of the table of kinds and actions.
 pub(super) fn permissions(pairs: &BTreeSet<Pair>) -> Vec<Permission> {
-    let wire = |(action, kind): &Pair| Permission {
-        action: action.to_string(),
-        resource_kind: kind.to_string(),
-    };
+    let wire =
+        |(action, kind): &Pair| Permission { action: action.to_string(), resource_kind: kind.to_string() };
     pairs.iter().map(wire).collect()
 }
 
@@ -59,37 +51,20 @@ mod tests {
                 resource_kind: (*kind).to_owned(),
             })
             .collect();
-        RoleCreate {
-            name: None,
-            permissions,
-        }
+        RoleCreate { name: None, permissions }
     }
 
     fn faults(permissions: &[(&str, &str)], home: &Home) -> Vec<String> {
-        pairs(&body(permissions), home)
-            .unwrap_err()
-            .into_iter()
-            .map(|fault| fault.path)
-            .collect()
+        pairs(&body(permissions), home).unwrap_err().into_iter().map(|fault| fault.path).collect()
     }
 
     #[test]
     fn a_pair_that_no_operation_checks_is_named() {
-        let asked = [
-            ("read", "agent"),
-            ("deploy", "secret"),
-            ("use", "agent"),
-            ("read", "pod"),
-            ("read", "agent"),
-        ];
+        let asked =
+            [("read", "agent"), ("deploy", "secret"), ("use", "agent"), ("read", "pod"), ("read", "agent")];
         assert_eq!(
             faults(&asked, &Home::Installation),
-            [
-                "/permissions/1",
-                "/permissions/2",
-                "/permissions/3",
-                "/permissions/4"
-            ]
+            ["/permissions/1", "/permissions/2", "/permissions/3", "/permissions/4"]
         );
     }
 

@@ -36,11 +36,7 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let after = (page.after_time()?, page.after_id());
     let mut conn = app.db.acquire().await?;
     let rows = store::role_page(&mut conn, home.namespace(), after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.id.to_string()),
-        to_wire,
-    )
+    page.reply(rows, |row| (sort_time(row.created_at), row.id.to_string()), to_wire)
 }
 
 /// `POST …/iam/roles`
@@ -65,15 +61,8 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
     };
     store::role_insert(&mut tx, &row).await?;
     let role = to_wire(row);
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.iam.roles.create",
-        resource(&home, &role.id),
-    )
-    .details(&Created {
-        permissions: &role.permissions,
-    })?;
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.iam.roles.create", resource(&home, &role.id))
+        .details(&Created { permissions: &role.permissions })?;
     audit::record(&mut tx, &app, event).await?;
     let reply = Reply::created(&role)?.etag(VERSION);
     once.complete(&mut tx, &reply).await?;
@@ -86,9 +75,8 @@ pub(crate) async fn get(app: App, rq: Request) -> Result<Reply> {
     let (home, id) = (Home::of(&rq)?, rq.path::<RoleId>("roleId")?);
     policy::require(&app, &rq, &home).await?;
     let mut conn = app.db.acquire().await?;
-    let found = store::role_find(&mut conn, &id)
-        .await?
-        .filter(|row| row.namespace.as_ref() == home.namespace());
+    let found =
+        store::role_find(&mut conn, &id).await?.filter(|row| row.namespace.as_ref() == home.namespace());
     Ok(Reply::ok(&to_wire(found.ok_or_else(Error::not_found)?))?.etag(VERSION))
 }
 
@@ -99,33 +87,21 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let mut tx = db::begin(&app.db).await?;
     home.lock(&mut tx, false).await?;
     let scope = policy::decide_again(&app, &mut tx, &rq, &home).await?;
-    let found = store::role_find(&mut tx, &id)
-        .await?
-        .filter(|row| row.namespace.as_ref() == home.namespace());
+    let found =
+        store::role_find(&mut tx, &id).await?.filter(|row| row.namespace.as_ref() == home.namespace());
     let found = to_wire(found.ok_or_else(Error::not_found)?);
     rq.check_version(VERSION)?;
     if store::role_is_bound(&mut tx, &id).await? {
         return Err(Error::conflict("The Role is used by an AccessBinding."));
     }
     store::role_delete(&mut tx, &id).await?;
-    let event = Event::mutation(
-        &rq.caller,
-        &scope,
-        "openclaw.iam.roles.delete",
-        resource(&home, &id),
-    )
-    .details(&Created {
-        permissions: &found.permissions,
-    })?;
+    let event = Event::mutation(&rq.caller, &scope, "openclaw.iam.roles.delete", resource(&home, &id))
+        .details(&Created { permissions: &found.permissions })?;
     audit::record(&mut tx, &app, event).await?;
     tx.commit().await?;
     Ok(Reply::no_content())
 }
 
 fn resource(home: &Home, id: &RoleId) -> Resource {
-    Resource {
-        kind: "iam_role",
-        id: id.to_string(),
-        namespace: home.namespace().cloned(),
-    }
+    Resource { kind: "iam_role", id: id.to_string(), namespace: home.namespace().cloned() }
 }

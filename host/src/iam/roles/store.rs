@@ -55,11 +55,8 @@ pub(super) async fn role_insert(tx: &mut PgConnection, role: &RoleRow) -> Result
     )
     .execute(&mut *tx)
     .await?;
-    let (actions, kinds): (Vec<String>, Vec<String>) = role
-        .pairs
-        .iter()
-        .map(|(action, kind)| (action.to_string(), kind.to_string()))
-        .unzip();
+    let (actions, kinds): (Vec<String>, Vec<String>) =
+        role.pairs.iter().map(|(action, kind)| (action.to_string(), kind.to_string())).unzip();
     sqlx::query!(
         "insert into occ.iam_role_permissions (role_id, action, resource_kind)
          select $1, action, kind from unnest($2::text[], $3::text[]) as pair (action, kind)",
@@ -126,8 +123,6 @@ pub(super) async fn role_is_bound(tx: &mut PgConnection, id: &RoleId) -> Result<
 
 /// Removes a Role and its permissions.
 pub(super) async fn role_delete(tx: &mut PgConnection, id: &RoleId) -> Result<()> {
-    sqlx::query!("delete from occ.iam_roles where id = $1", id.as_str())
-        .execute(tx)
-        .await?;
+    sqlx::query!("delete from occ.iam_roles where id = $1", id.as_str()).execute(tx).await?;
     Ok(())
 }

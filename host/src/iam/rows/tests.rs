@@ -23,27 +23,11 @@ fn text(value: &str) -> Option<String> {
 #[test]
 fn broken_bindings_are_skipped_and_named() {
     let broken = [
-        RawRow {
-            namespace_id: text("nowhere"),
-            ..binding("binding_scope")
-        },
-        RawRow {
-            role_namespace_id: text(NS[1]),
-            ..binding("binding_role_elsewhere")
-        },
-        RawRow {
-            role_id: None,
-            ..binding("binding_roleless")
-        },
-        RawRow {
-            resource_kind: text("agent"),
-            ..binding("binding_half_target")
-        },
-        RawRow {
-            resource_kind: text("pod"),
-            resource_id: text("x"),
-            ..binding("binding_kind")
-        },
+        RawRow { namespace_id: text("nowhere"), ..binding("binding_scope") },
+        RawRow { role_namespace_id: text(NS[1]), ..binding("binding_role_elsewhere") },
+        RawRow { role_id: None, ..binding("binding_roleless") },
+        RawRow { resource_kind: text("agent"), ..binding("binding_half_target") },
+        RawRow { resource_kind: text("pod"), resource_id: text("x"), ..binding("binding_kind") },
         RawRow {
             resource_kind: text("installation"),
             resource_id: text("ins_1"),
@@ -67,27 +51,16 @@ fn broken_bindings_are_skipped_and_named() {
     let (rows, invalid) = parse(raw);
     assert_eq!(rows.bindings.len(), 1);
     assert_eq!(rows.bindings[0].id.as_str(), "binding_good");
-    assert_eq!(
-        invalid.iter().map(|row| row.id.clone()).collect::<Vec<_>>(),
-        expected
-    );
+    assert_eq!(invalid.iter().map(|row| row.id.clone()).collect::<Vec<_>>(), expected);
     assert!(invalid.iter().all(|row| row.record == "binding"));
 }
 
 #[test]
 fn a_pair_that_nobody_knows_can_only_fail_to_match() {
-    let pairs = ["read agent", "use agent", "deploy secret", "nonsense"]
-        .map(str::to_owned)
-        .to_vec();
-    let (rows, invalid) = parse(vec![RawRow {
-        pairs,
-        ..binding("binding_1")
-    }]);
+    let pairs = ["read agent", "use agent", "deploy secret", "nonsense"].map(str::to_owned).to_vec();
+    let (rows, invalid) = parse(vec![RawRow { pairs, ..binding("binding_1") }]);
     assert_eq!(invalid, []);
-    assert_eq!(
-        rows.bindings[0].pairs,
-        BTreeSet::from([(Action::Read, Kind::Agent)])
-    );
+    assert_eq!(rows.bindings[0].pairs, BTreeSet::from([(Action::Read, Kind::Agent)]));
 }
 
 #[test]
@@ -120,8 +93,5 @@ fn the_identity_row_carries_what_decides() {
     };
     let (rows, _) = parse(vec![row]);
     let identity = rows.identity.unwrap();
-    assert_eq!(
-        (identity.kind, identity.disabled),
-        (IdentityKind::Principal, true)
-    );
+    assert_eq!((identity.kind, identity.disabled), (IdentityKind::Principal, true));
 }

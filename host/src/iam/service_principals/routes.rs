@@ -22,10 +22,7 @@ struct Removed {
 }
 
 fn to_wire(row: Stored) -> ServicePrincipal {
-    ServicePrincipal {
-        id: row.id,
-        namespace_id: row.namespace,
-    }
+    ServicePrincipal { id: row.id, namespace_id: row.namespace }
 }
 
 /// `GET …/iam/service-principals`
@@ -36,11 +33,7 @@ pub(crate) async fn list(app: App, rq: Request) -> Result<Reply> {
     let after = (page.after_time()?, page.after_id());
     let mut conn = app.db.acquire().await?;
     let rows = store::principal_page(&mut conn, home.namespace(), after, page.fetch()).await?;
-    page.reply(
-        rows,
-        |row| (sort_time(row.created_at), row.id.to_string()),
-        to_wire,
-    )
+    page.reply(rows, |row| (sort_time(row.created_at), row.id.to_string()), to_wire)
 }
 
 /// `POST …/iam/service-principals`
@@ -60,12 +53,8 @@ pub(crate) async fn create(app: App, rq: Request) -> Result<Reply> {
     };
     store::principal_insert(&mut tx, &made.id, home.namespace(), app.clock.now()).await?;
     let action = "openclaw.iam.service-principals.create";
-    audit::record(
-        &mut tx,
-        &app,
-        Event::mutation(&rq.caller, &scope, action, resource(&home, &made.id)),
-    )
-    .await?;
+    audit::record(&mut tx, &app, Event::mutation(&rq.caller, &scope, action, resource(&home, &made.id)))
+        .await?;
     let reply = Reply::created(&made)?;
     once.complete(&mut tx, &reply).await?;
     tx.commit().await?;
@@ -91,9 +80,7 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
     let held = coverage::grants(&app.iam.load(&mut tx, &found.id, None).await?);
     policy::cover(&app, &mut tx, &rq, &held, "the ServicePrincipal").await?;
     if found.of_agent {
-        return Err(Error::conflict(
-            "The ServicePrincipal belongs to an Agent and goes with it.",
-        ));
+        return Err(Error::conflict("The ServicePrincipal belongs to an Agent and goes with it."));
     }
     let removed = Removed {
         service_key_ids: store::keys_of_delete(&mut tx, &found.id).await?,
@@ -110,16 +97,11 @@ pub(crate) async fn delete(app: App, rq: Request) -> Result<Reply> {
 
 async fn find(conn: &mut PgConnection, rq: &Request, home: &Home) -> Result<Stored> {
     let id = rq.path::<String>("servicePrincipalId")?;
-    let found = store::principal_find(conn, &id)
-        .await?
-        .filter(|row| row.namespace.as_ref() == home.namespace());
+    let found =
+        store::principal_find(conn, &id).await?.filter(|row| row.namespace.as_ref() == home.namespace());
     found.ok_or_else(Error::not_found)
 }
 
 fn resource(home: &Home, id: &IdentityId) -> Resource {
-    Resource {
-        kind: "iam_service_principal",
-        id: id.to_string(),
-        namespace: home.namespace().cloned(),
-    }
+    Resource { kind: "iam_service_principal", id: id.to_string(), namespace: home.namespace().cloned() }
 }

@@ -101,8 +101,6 @@ pub(super) async fn keys_of_delete(tx: &mut PgConnection, id: &IdentityId) -> Re
 
 /// Removes a ServicePrincipal; its Restrictions go with it.
 pub(super) async fn principal_delete(tx: &mut PgConnection, id: &IdentityId) -> Result<()> {
-    sqlx::query!("delete from occ.iam_identities where id = $1", id.as_str())
-        .execute(tx)
-        .await?;
+    sqlx::query!("delete from occ.iam_identities where id = $1", id.as_str()).execute(tx).await?;
     Ok(())
 }

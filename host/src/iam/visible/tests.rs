@@ -69,23 +69,12 @@ fn a_list_across_namespaces_shows_what_each_item_would() {
         for agent in AGENTS {
             let namespace = home_of(agent);
             let decision = decide(&rows, &Access::item(Action::Read, Kind::Agent, &namespace, agent));
-            assert_eq!(
-                agents.shows(namespace.as_str(), agent),
-                decision.allowed,
-                "seed {seed} {rows:?}"
-            );
+            assert_eq!(agents.shows(namespace.as_str(), agent), decision.allowed, "seed {seed} {rows:?}");
         }
         let namespaces = visible(&rows, Action::Read, Kind::Namespace, None);
         for namespace in NS {
-            let decision = decide(
-                &rows,
-                &Access::namespace(Action::Read, &namespace.parse().unwrap()),
-            );
-            assert_eq!(
-                namespaces.shows(namespace, namespace),
-                decision.allowed,
-                "seed {seed} {rows:?}"
-            );
+            let decision = decide(&rows, &Access::namespace(Action::Read, &namespace.parse().unwrap()));
+            assert_eq!(namespaces.shows(namespace, namespace), decision.allowed, "seed {seed} {rows:?}");
         }
     }
 }

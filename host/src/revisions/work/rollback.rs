@@ -47,21 +47,13 @@ fn destination(pass: &Pass, target: &Target) -> Option<RevisionId> {
     }
     let dedicated =
         target.revision.snapshot.harness().mode == revisions::model::mode_of(ExecutionMode::Dedicated);
-    if dedicated && pass.step().is_some() {
-        target.agent.active_revision.clone()
-    } else {
-        None
-    }
+    if dedicated && pass.step().is_some() { target.agent.active_revision.clone() } else { None }
 }
 
 /// Turns the row round. What follows is the next pass's, under the same row.
 pub(super) async fn turn(cx: &Context, pass: &Pass, target: &Target, cause: &Code) -> Result<Verdict, Fault> {
     effect::step(cx, pass, REVERT, || revert(cx, pass, target, cause)).await?;
-    Ok(Verdict::Defer {
-        code: cause.clone(),
-        cadence: Cadence::Now,
-        outage: false,
-    })
+    Ok(Verdict::Defer { code: cause.clone(), cadence: Cadence::Now, outage: false })
 }
 
 async fn revert(cx: &Context, pass: &Pass, target: &Target, cause: &Code) -> Result<(), Fault> {
@@ -87,8 +79,7 @@ async fn revert(cx: &Context, pass: &Pass, target: &Target, cause: &Code) -> Res
         let (from, at) = (agent.active_revision.as_ref(), cx.clock.now());
         agents::pointer_move(&mut tx, &target.scope, &agent.id, from, Some(&previous), at).await?;
     }
-    pass.turn_in(&mut tx, REVERT, Some(previous.as_str()), cause, cx.convergence)
-        .await?;
+    pass.turn_in(&mut tx, REVERT, Some(previous.as_str()), cause, cx.convergence).await?;
     evidence::rolled_back(cx, &mut tx, pass.claim(), cause, &previous).await?;
     tx.commit().await?;
     Ok(())
@@ -119,15 +110,8 @@ async fn restore(
     if !moved_on {
         let mut conn = cx.db.acquire().await.map_err(Error::from)?;
         let stored = revisions::get(&mut conn, &target.scope, &target.agent.id, previous).await?;
-        guard::principal(
-            cx,
-            pass,
-            &mut conn,
-            &target.namespace.id,
-            &target.agent.id,
-            &stored.snapshot,
-        )
-        .await?;
+        guard::principal(cx, pass, &mut conn, &target.namespace.id, &target.agent.id, &stored.snapshot)
+            .await?;
         drop(conn);
         let revision = stored.to_driver(&target.namespace, locations(&stored.snapshot));
         let (subject, own) = (target.subject(), target.revision.reference());
@@ -138,32 +122,15 @@ async fn restore(
         effect::step(cx, pass, ACTIVATE, run).await?;
         advance(cx, pass, target, ACTIVATE).await?;
     }
-    let serving = target
-        .agent
-        .active_revision
-        .clone()
-        .unwrap_or_else(|| previous.clone());
+    let serving = target.agent.active_revision.clone().unwrap_or_else(|| previous.clone());
     let (agent, gone) = (target.driver_agent(), target.all_but(&serving));
     let reference = target.reference_of(&serving);
-    let run = || {
-        effect::change(
-            cx,
-            pass,
-            target.subject(),
-            Operation::Retire(&agent, &gone, reference.as_ref()),
-        )
-    };
+    let run =
+        || effect::change(cx, pass, target.subject(), Operation::Retire(&agent, &gone, reference.as_ref()));
     effect::step(cx, pass, RETIRE, run).await?;
     advance(cx, pass, target, RETIRE).await?;
     effect::step(cx, pass, SETTLE, || async { Ok(()) }).await?;
-    end(
-        cx,
-        pass,
-        target,
-        Code::new("ACTIVATION_ROLLED_BACK"),
-        Some(previous),
-    )
-    .await
+    end(cx, pass, target, Code::new("ACTIVATION_ROLLED_BACK"), Some(previous)).await
 }
 
 fn still_wanted(target: &Target) -> Result<(), Fault> {
@@ -205,15 +172,7 @@ async fn end(
     if let (Some(restored), Some(members)) = (restored, result.as_object_mut()) {
         members.insert("restoredRevisionId".to_owned(), json!(restored.as_str()));
     }
-    let (done, transition) = pass
-        .finish_in(
-            &mut tx,
-            Verdict::Fail {
-                code,
-                result: Some(result),
-            },
-        )
-        .await?;
+    let (done, transition) = pass.finish_in(&mut tx, Verdict::Fail { code, result: Some(result) }).await?;
     evidence::write(cx, &mut tx, &transition, restored.map(|id| id.as_str())).await?;
     if agent.active_revision.is_some() {
         let look = agents::work::observe_work(&target.namespace.id, &agent.id);

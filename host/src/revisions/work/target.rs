@@ -56,14 +56,7 @@ impl Target {
     /// The same, read again: the pointer may have moved in this very pass.
     pub(super) async fn again(&self, cx: &Context) -> Result<Self, Fault> {
         let mut conn = cx.db.acquire().await.map_err(Error::from)?;
-        read(
-            &mut conn,
-            self.scope.clone(),
-            &self.namespace.id,
-            &self.agent.id,
-            &self.revision.id,
-        )
-        .await
+        read(&mut conn, self.scope.clone(), &self.namespace.id, &self.agent.id, &self.revision.id).await
     }
 
     /// Guards 6 to 12 of the way forward; the first that fires ends the pass.
@@ -74,9 +67,7 @@ impl Target {
         }
         if !self.is_active() {
             let newer = self.agent.last_revision_number > self.revision.number;
-            let passed = self
-                .active_number()
-                .is_some_and(|active| active > self.revision.number);
+            let passed = self.active_number().is_some_and(|active| active > self.revision.number);
             if newer || passed {
                 self.leave(cx, pass).await?;
                 return Err(Fault::complete("REVISION_SUPERSEDED"));
@@ -84,18 +75,11 @@ impl Target {
         }
         // Service first: what is on its way back arrives before anything new begins.
         let own = self.revision.reference();
-        if self
-            .history
-            .iter()
-            .any(|deployed| deployed.rolling_back && deployed.reference != own)
-        {
+        if self.history.iter().any(|deployed| deployed.rolling_back && deployed.reference != own) {
             return Err(Fault::wait("REVISION_INCOMPLETE"));
         }
         let snapshot = &self.revision.snapshot;
-        if !cx
-            .compute
-            .takes_over(&snapshot.compute.id, &snapshot.compute.version)
-        {
+        if !cx.compute.takes_over(&snapshot.compute.id, &snapshot.compute.version) {
             return Err(Fault::permanent("COMPUTE_DRIVER_MISMATCH"));
         }
         if !cx.compute.harness_approved(&snapshot.harness_plugin.id) {
@@ -104,11 +88,7 @@ impl Target {
         let mut conn = cx.db.acquire().await.map_err(Error::from)?;
         guard::revision(cx, pass, &mut conn, &self.namespace.id, &self.agent.id, snapshot).await?;
         self.secrets_stand(&mut conn).await?;
-        if snapshot.is_intact() {
-            Ok(())
-        } else {
-            Err(Fault::permanent("INVALID_ADMITTED_REVISION"))
-        }
+        if snapshot.is_intact() { Ok(()) } else { Err(Fault::permanent("INVALID_ADMITTED_REVISION")) }
     }
 
     /// Every Secret that the revision names is ready, in the store where it was, and the same object.
@@ -122,38 +102,20 @@ impl Target {
                     && secret.backend_uid == frozen.uid
             })
         });
-        if stands {
-            Ok(())
-        } else {
-            Err(Fault::permanent("SECRET_BINDING_UNAVAILABLE"))
-        }
+        if stands { Ok(()) } else { Err(Fault::permanent("SECRET_BINDING_UNAVAILABLE")) }
     }
 
     /// What this revision put up is removed when it is not wanted any more, unless the pointer is on it.
     async fn leave(&self, cx: &Context, pass: &Pass) -> Result<(), Fault> {
-        if self.is_active() {
-            Ok(())
-        } else {
-            self.retire_own(cx, pass).await
-        }
+        if self.is_active() { Ok(()) } else { self.retire_own(cx, pass).await }
     }
 
     /// Removes this revision's candidate.
     pub(super) async fn retire_own(&self, cx: &Context, pass: &Pass) -> Result<(), Fault> {
         let (agent, own) = (self.driver_agent(), [self.revision.reference()]);
-        let serving = self
-            .agent
-            .active_revision
-            .as_ref()
-            .and_then(|id| self.reference_of(id));
-        let run = || {
-            effect::change(
-                cx,
-                pass,
-                self.subject(),
-                Operation::Retire(&agent, &own, serving.as_ref()),
-            )
-        };
+        let serving = self.agent.active_revision.as_ref().and_then(|id| self.reference_of(id));
+        let run =
+            || effect::change(cx, pass, self.subject(), Operation::Retire(&agent, &own, serving.as_ref()));
         effect::step(cx, pass, "retire-own", run).await
     }
 
@@ -184,11 +146,7 @@ impl Target {
     /// The revision that serves while this one is prepared: the pointer's, or the predecessor once published.
     pub(super) fn serving(&self, pass: &Pass) -> Option<RevisionRef> {
         if !self.is_active() {
-            return self
-                .agent
-                .active_revision
-                .as_ref()
-                .and_then(|id| self.reference_of(id));
+            return self.agent.active_revision.as_ref().and_then(|id| self.reference_of(id));
         }
         self.reference_of(&self.previous_of_own(pass)?)
     }
@@ -199,24 +157,16 @@ impl Target {
             .history
             .iter()
             .find(|deployed| deployed.reference.revision_id == self.revision.id.as_str())?;
-        own.previous
-            .clone()
-            .or_else(|| db::id(pass.claim().previous_revision_id.as_deref()?).ok())
+        own.previous.clone().or_else(|| db::id(pass.claim().previous_revision_id.as_deref()?).ok())
     }
 
     /// Where a failure goes back to: the pointer's revision if it ended activated, else where that one
     /// would have gone; a half-activated one is no place to go back to.
     pub(super) fn predecessor(&self) -> Option<RevisionId> {
         let active = self.agent.active_revision.as_ref()?;
-        let deployed = self
-            .history
-            .iter()
-            .find(|deployed| deployed.reference.revision_id == active.as_str())?;
-        if deployed.activated {
-            Some(active.clone())
-        } else {
-            deployed.previous.clone()
-        }
+        let deployed =
+            self.history.iter().find(|deployed| deployed.reference.revision_id == active.as_str())?;
+        if deployed.activated { Some(active.clone()) } else { deployed.previous.clone() }
     }
 
     /// Every revision below this one.
@@ -241,8 +191,7 @@ impl Target {
     }
 
     pub(super) fn reference_of(&self, id: &RevisionId) -> Option<RevisionRef> {
-        self.references(|reference| reference.revision_id == id.as_str())
-            .pop()
+        self.references(|reference| reference.revision_id == id.as_str()).pop()
     }
 
     fn active_number(&self) -> Option<u64> {
@@ -263,8 +212,7 @@ impl Target {
     }
 
     pub(super) fn driver_revision(&self) -> driver::Revision {
-        self.revision
-            .to_driver(&self.namespace, locations(&self.revision.snapshot))
+        self.revision.to_driver(&self.namespace, locations(&self.revision.snapshot))
     }
 }
 
@@ -285,13 +233,9 @@ async fn read(
     }
     .await;
     match found {
-        Ok((namespace, agent, revision, history)) => Ok(Target {
-            scope,
-            namespace,
-            agent,
-            revision,
-            history,
-        }),
+        Ok((namespace, agent, revision, history)) => {
+            Ok(Target { scope, namespace, agent, revision, history })
+        }
         Err(error) if error.api_code() == occ_api::error::ErrorCode::NotFound => {
             Err(Fault::End(Verdict::fail("INVALID_REVISION_OWNER")))
         }

@@ -38,12 +38,7 @@ impl<'a> Object<'a> {
         } else {
             vec![FieldError::new(path.clone(), FieldCode::InvalidType)]
         };
-        Self {
-            path,
-            members,
-            known: Vec::new(),
-            faults,
-        }
+        Self { path, members, known: Vec::new(), faults }
     }
 
     /// A member as it is.
@@ -146,11 +141,7 @@ impl<'a> Object<'a> {
     /// Pointer of a member.
     #[must_use]
     pub fn pointer(&self, key: &str) -> String {
-        if key.is_empty() {
-            self.path.clone()
-        } else {
-            format!("{}/{}", self.path, pointer_segment(key))
-        }
+        if key.is_empty() { self.path.clone() } else { format!("{}/{}", self.path, pointer_segment(key)) }
     }
 
     /// The value, when nothing was at fault and nothing unknown was sent.
@@ -160,8 +151,7 @@ impl<'a> Object<'a> {
     pub fn finish<T>(mut self, value: Option<T>) -> Result<T, Vec<FieldError>> {
         for key in self.members.into_iter().flat_map(Map::keys) {
             if !self.known.contains(&key.as_str()) {
-                self.faults
-                    .push(FieldError::new(self.pointer(key), FieldCode::UnknownField));
+                self.faults.push(FieldError::new(self.pointer(key), FieldCode::UnknownField));
             }
         }
         match value {

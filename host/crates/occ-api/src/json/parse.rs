@@ -23,21 +23,11 @@ pub fn parse_strict(
     open: Option<(&str, usize)>,
 ) -> Result<Value, FieldError> {
     let text = std::str::from_utf8(bytes).map_err(|_| FieldError::new("", FieldCode::InvalidFormat))?;
-    let mut parser = Parser {
-        text,
-        at: 0,
-        path: Vec::new(),
-        depth_max,
-        open,
-    };
+    let mut parser = Parser { text, at: 0, path: Vec::new(), depth_max, open };
     parser.space();
     let value = parser.value(0)?;
     parser.space();
-    if parser.at == text.len() {
-        Ok(value)
-    } else {
-        Err(parser.fault(FieldCode::InvalidFormat))
-    }
+    if parser.at == text.len() { Ok(value) } else { Err(parser.fault(FieldCode::InvalidFormat)) }
 }
 
 struct Parser<'a> {
@@ -250,11 +240,7 @@ impl Parser<'_> {
     }
 
     fn word(&mut self, word: &str, value: Value) -> Result<Value, FieldError> {
-        if self
-            .text
-            .get(self.at..)
-            .is_some_and(|rest| rest.starts_with(word))
-        {
+        if self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
             self.at += word.len();
             return Ok(value);
         }
@@ -280,11 +266,7 @@ impl Parser<'_> {
     }
 
     fn fault(&self, code: FieldCode) -> FieldError {
-        let path: String = self
-            .path
-            .iter()
-            .map(|segment| format!("/{}", pointer_segment(segment)))
-            .collect();
+        let path: String = self.path.iter().map(|segment| format!("/{}", pointer_segment(segment))).collect();
         FieldError::new(path, code)
     }
 }

@@ -19,11 +19,7 @@ fn plain_json_reads_as_serde_json_reads_it() {
         r#""a\u00e9\ud83e\udd80\n""#,
         r#"{"a":[1,{"b":null}],"c":"x"}"#,
     ] {
-        assert_eq!(
-            strict(text).unwrap(),
-            serde_json::from_str::<Value>(text).unwrap(),
-            "{text}"
-        );
+        assert_eq!(strict(text).unwrap(), serde_json::from_str::<Value>(text).unwrap(), "{text}");
     }
 }
 
@@ -52,10 +48,7 @@ fn what_a_lenient_reader_accepts_is_refused_with_its_place() {
 #[test]
 fn an_open_document_has_a_depth_of_its_own() {
     assert!(strict(r#"{"values":[[[[[[1]]]]]]}"#).is_ok());
-    assert_eq!(
-        strict(r#"{"values":[[[[[[[1]]]]]]]}"#).unwrap_err().1,
-        FieldCode::TooDeep
-    );
+    assert_eq!(strict(r#"{"values":[[[[[[[1]]]]]]]}"#).unwrap_err().1, FieldCode::TooDeep);
     assert!(parse_strict("[".repeat(1_000_000).as_bytes(), DEPTH_MAX, None).is_err());
 }
 
@@ -69,10 +62,8 @@ fn every_fault_of_an_object_is_reported() {
         .required("nested")
         .and_then(|value| object.nested("nested", value, |nested| nested.id::<crate::ids::AgentId>("id")));
     let faults = object.finish(name.zip(kind).zip(nested)).unwrap_err();
-    let found: Vec<(&str, FieldCode)> = faults
-        .iter()
-        .map(|fault| (fault.path.as_str(), fault.code))
-        .collect();
+    let found: Vec<(&str, FieldCode)> =
+        faults.iter().map(|fault| (fault.path.as_str(), fault.code)).collect();
     assert_eq!(
         found,
         [

@@ -47,10 +47,7 @@ impl FromBody for NamespaceCreate {
         let existing_namespace = body.optional_text("existingNamespace", |text| {
             is_dns_label(text).then_some(()).ok_or(FieldCode::InvalidFormat)
         });
-        body.finish(name.map(|name| Self {
-            name,
-            existing_namespace,
-        }))
+        body.finish(name.map(|name| Self { name, existing_namespace }))
     }
 }
 
@@ -73,11 +70,7 @@ impl FromBody for ConfigurationCreate {
         let kind = body.word("kind", ConfigurationKind::find);
         let values = values(&mut body);
         let secret_bindings = bindings(&mut body);
-        body.finish(kind.zip(values).map(|(kind, values)| Self {
-            kind,
-            values,
-            secret_bindings,
-        }))
+        body.finish(kind.zip(values).map(|(kind, values)| Self { kind, values, secret_bindings }))
     }
 }
 
@@ -97,10 +90,7 @@ impl FromBody for ConfigurationUpdate {
         let mut body = Object::new(value, "");
         let values = values(&mut body);
         let secret_bindings = bindings(&mut body);
-        body.finish(values.map(|values| Self {
-            values,
-            secret_bindings,
-        }))
+        body.finish(values.map(|values| Self { values, secret_bindings }))
     }
 }
 
@@ -272,10 +262,7 @@ fn values(body: &mut Object<'_>) -> Option<Value> {
 
 fn bindings(body: &mut Object<'_>) -> Option<BTreeMap<String, SecretBinding>> {
     let value = body.optional("secretBindings")?;
-    if value
-        .as_object()
-        .is_some_and(|members| members.len() > BINDINGS_MAX)
-    {
+    if value.as_object().is_some_and(|members| members.len() > BINDINGS_MAX) {
         body.fault("secretBindings", FieldCode::TooLong);
         return None;
     }
@@ -287,19 +274,14 @@ fn binding<'a>(parent: &mut Object<'a>, env_name: &'a str, value: &'a Value) -> 
         parent.fault(env_name, FieldCode::InvalidValue);
     }
     parent.nested(env_name, value, |object| {
-        let source = object
-            .required("source")
-            .and_then(|source| object.nested("source", source, secret_ref));
+        let source = object.required("source").and_then(|source| object.nested("source", source, secret_ref));
         let delivery = object.optional("delivery");
         if let Some(delivery) = delivery {
             object.nested("delivery", delivery, |delivery| {
                 delivery.word("type", |word| (word == "env").then_some(()))
             });
         }
-        source.map(|source| SecretBinding {
-            source,
-            delivery: Some(Delivery::Env),
-        })
+        source.map(|source| SecretBinding { source, delivery: Some(Delivery::Env) })
     })
 }
 
@@ -307,11 +289,7 @@ fn secret_ref(object: &mut Object<'_>) -> Option<SecretRef> {
     let kind = object.word("kind", SecretKind::find);
     let namespace_id = object.id("namespaceId");
     let id = object.id("id");
-    Some(SecretRef {
-        kind: kind?,
-        namespace_id: namespace_id?,
-        id: id?,
-    })
+    Some(SecretRef { kind: kind?, namespace_id: namespace_id?, id: id? })
 }
 
 fn harness_auth<'a>(body: &mut Object<'a>, value: &'a Value) -> Option<HarnessAuth> {
@@ -326,18 +304,12 @@ fn harness_auth<'a>(body: &mut Object<'a>, value: &'a Value) -> Option<HarnessAu
         }
         let source = object.required("source")?;
         match method {
-            "api_key" => object
-                .nested("source", source, secret_ref)
-                .map(|source| HarnessAuth::ApiKey { source }),
-            "codex_pat" => Some(HarnessAuth::CodexPat {
-                source: source.clone(),
-            }),
-            "oauth" => Some(HarnessAuth::Oauth {
-                source: source.clone(),
-            }),
-            _ => Some(HarnessAuth::CredentialSource {
-                source: source.clone(),
-            }),
+            "api_key" => {
+                object.nested("source", source, secret_ref).map(|source| HarnessAuth::ApiKey { source })
+            }
+            "codex_pat" => Some(HarnessAuth::CodexPat { source: source.clone() }),
+            "oauth" => Some(HarnessAuth::Oauth { source: source.clone() }),
+            _ => Some(HarnessAuth::CredentialSource { source: source.clone() }),
         }
     })
 }
@@ -397,10 +369,7 @@ mod tests {
             faults::<ConfigurationCreate>(&body),
             [
                 ("/secretBindings/OPENCLAW_X".to_owned(), FieldCode::InvalidValue),
-                (
-                    "/secretBindings/OPENCLAW_X/source/id".to_owned(),
-                    FieldCode::InvalidFormat
-                ),
+                ("/secretBindings/OPENCLAW_X/source/id".to_owned(), FieldCode::InvalidFormat),
                 ("/secretBindings/A/source".to_owned(), FieldCode::Required),
             ]
         );
@@ -424,9 +393,6 @@ mod tests {
     fn null_clears_and_absence_keeps() {
         let update = |value: Value| AgentUpdate::from_body(&value).unwrap().harness_auth;
         assert_eq!(update(json!({"configurationId": CONFIGURATION})), None);
-        assert_eq!(
-            update(json!({"configurationId": CONFIGURATION, "harnessAuth": null})),
-            Some(None)
-        );
+        assert_eq!(update(json!({"configurationId": CONFIGURATION, "harnessAuth": null})), Some(None));
     }
 }

@@ -63,12 +63,9 @@ pub struct RoleCreate {
 impl FromBody for RoleCreate {
     fn from_body(value: &Value) -> Result<Self, Vec<FieldError>> {
         let mut body = Object::new(value, "");
-        let name = body.optional_text("name", |text| {
-            is_name(text).then_some(()).ok_or(FieldCode::InvalidValue)
-        });
-        let permissions = body
-            .required("permissions")
-            .and_then(|list| permissions(&mut body, list));
+        let name =
+            body.optional_text("name", |text| is_name(text).then_some(()).ok_or(FieldCode::InvalidValue));
+        let permissions = body.required("permissions").and_then(|list| permissions(&mut body, list));
         body.finish(permissions.map(|permissions| Self { name, permissions }))
     }
 }
@@ -81,11 +78,7 @@ fn permissions(body: &mut Object<'_>, list: &Value) -> Option<Vec<Permission>> {
     if items.is_empty() || items.len() > PERMISSIONS_MAX {
         body.fault(
             "permissions",
-            if items.is_empty() {
-                FieldCode::InvalidValue
-            } else {
-                FieldCode::TooLong
-            },
+            if items.is_empty() { FieldCode::InvalidValue } else { FieldCode::TooLong },
         );
         return None;
     }
@@ -94,20 +87,16 @@ fn permissions(body: &mut Object<'_>, list: &Value) -> Option<Vec<Permission>> {
         let mut pair = Object::new(item, format!("/permissions/{index}"));
         let action = pair.text("action", check_word);
         let resource_kind = pair.text("resourceKind", check_word);
-        let found = action
-            .zip(resource_kind)
-            .map(|(action, resource_kind)| Permission {
-                action,
-                resource_kind,
-            });
+        let found =
+            action.zip(resource_kind).map(|(action, resource_kind)| Permission { action, resource_kind });
         match pair.finish(found) {
             Ok(permission) if read.contains(&permission) => {
                 body.fault(&format!("permissions/{index}"), FieldCode::InvalidValue)
             }
             Ok(permission) => read.push(permission),
-            Err(faults) => faults
-                .iter()
-                .for_each(|fault| body.fault(fault.path.trim_start_matches('/'), fault.code)),
+            Err(faults) => {
+                faults.iter().for_each(|fault| body.fault(fault.path.trim_start_matches('/'), fault.code))
+            }
         }
     }
     Some(read)
@@ -128,9 +117,7 @@ fn opaque(text: &str) -> Result<(), FieldCode> {
     if length == 0 || text.chars().any(char::is_control) {
         return Err(FieldCode::InvalidFormat);
     }
-    (length <= OPAQUE_CHARS_MAX)
-        .then_some(())
-        .ok_or(FieldCode::TooLong)
+    (length <= OPAQUE_CHARS_MAX).then_some(()).ok_or(FieldCode::TooLong)
 }
 
 words!(/// Who is bound.
@@ -200,13 +187,7 @@ impl FromBody for AccessBindingCreate {
         let (Some(subject_kind), Some(subject_id), Some(role_id)) = ready else {
             return body.finish(None);
         };
-        body.finish(Some(Self {
-            subject_kind,
-            subject_id,
-            role_id,
-            resource_kind,
-            resource_id,
-        }))
+        body.finish(Some(Self { subject_kind, subject_id, role_id, resource_kind, resource_id }))
     }
 }
 
@@ -309,11 +290,7 @@ impl FromBody for ServiceKeyCreate {
             _ => {
                 body.fault(
                     "expiresIn",
-                    if value.is_number() {
-                        FieldCode::InvalidValue
-                    } else {
-                        FieldCode::InvalidType
-                    },
+                    if value.is_number() { FieldCode::InvalidValue } else { FieldCode::InvalidType },
                 );
                 None
             }
@@ -373,11 +350,7 @@ impl FromBody for CanIMany {
             Some((_, Some(items))) => {
                 body.fault(
                     "checks",
-                    if items.is_empty() {
-                        FieldCode::InvalidValue
-                    } else {
-                        FieldCode::TooLong
-                    },
+                    if items.is_empty() { FieldCode::InvalidValue } else { FieldCode::TooLong },
                 );
             }
             Some(_) => body.fault("checks", FieldCode::InvalidType),
@@ -396,12 +369,7 @@ fn read_check(item: &Value, path: &str) -> Result<Check, Vec<FieldError>> {
     let (Some(action), Some(resource_kind), Some(resource_id)) = (action, resource_kind, resource_id) else {
         return object.finish(None);
     };
-    object.finish(Some(Check {
-        action,
-        resource_kind,
-        resource_id,
-        namespace_id,
-    }))
+    object.finish(Some(Check { action, resource_kind, resource_id, namespace_id }))
 }
 
 /// A decision; `evidence` only in explain.

@@ -211,21 +211,13 @@ impl LogRecord {
     /// A gap.
     #[must_use]
     pub fn gap(reason: &str, remedy: &str) -> Self {
-        Self::Gap {
-            kind: gap(),
-            reason: reason.to_owned(),
-            remedy: remedy.to_owned(),
-        }
+        Self::Gap { kind: gap(), reason: reason.to_owned(), remedy: remedy.to_owned() }
     }
 
     /// Lines that were kept back.
     #[must_use]
     pub fn withheld(count: u32, reason: &str) -> Self {
-        Self::Withheld {
-            kind: withheld(),
-            count,
-            reason: reason.to_owned(),
-        }
+        Self::Withheld { kind: withheld(), count, reason: reason.to_owned() }
     }
 }
 

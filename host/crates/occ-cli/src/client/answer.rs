@@ -44,9 +44,7 @@ impl Raw {
     /// `error.code`, if the body has one.
     pub(super) fn error_code(&self) -> Option<String> {
         let body: Value = serde_json::from_slice(&self.body).ok()?;
-        body.pointer("/error/code")
-            .and_then(Value::as_str)
-            .map(str::to_owned)
+        body.pointer("/error/code").and_then(Value::as_str).map(str::to_owned)
     }
 }
 
@@ -58,28 +56,16 @@ pub(super) fn read(raw: Raw, origin: &Origin) -> Result<Answer> {
         if !raw.body.is_empty() {
             return Err(Failure::invalid_response("a 204 has a body"));
         }
-        return Ok(Answer {
-            data: Value::Null,
-            next_cursor: None,
-            etag,
-            envelope: Value::Null,
-        });
+        return Ok(Answer { data: Value::Null, next_cursor: None, etag, envelope: Value::Null });
     }
     let envelope: Value = serde_json::from_slice(&raw.body)
         .map_err(|error| Failure::invalid_response(format!("it is not JSON: {error}")))?;
-    let (Some(data), Some(meta)) = (
-        envelope.get("data"),
-        envelope.get("meta").and_then(Value::as_object),
-    ) else {
+    let (Some(data), Some(meta)) = (envelope.get("data"), envelope.get("meta").and_then(Value::as_object))
+    else {
         return Err(Failure::invalid_response("it has no data and meta"));
     };
     let next_cursor = meta.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
-    Ok(Answer {
-        data: data.clone(),
-        next_cursor,
-        etag,
-        envelope,
-    })
+    Ok(Answer { data: data.clone(), next_cursor, etag, envelope })
 }
 
 /// Turns everything but 2xx into its failure.
@@ -118,10 +104,7 @@ fn redirected(raw: &Raw, origin: &Origin) -> Failure {
 
 fn refused(raw: &Raw) -> Failure {
     let body: Option<Value> = serde_json::from_slice(&raw.body).ok();
-    let error = body
-        .as_ref()
-        .and_then(|body| body.get("error"))
-        .and_then(Value::as_object);
+    let error = body.as_ref().and_then(|body| body.get("error")).and_then(Value::as_object);
     let text =
         |error: &Map<String, Value>, key: &str| error.get(key).and_then(Value::as_str).map(str::to_owned);
     let Some((error, code)) = error.and_then(|error| Some((error, text(error, "code")?))) else {
@@ -135,16 +118,8 @@ fn refused(raw: &Raw) -> Failure {
         )
         .retry_after(retry_after(raw));
     };
-    let request_id = body
-        .as_ref()
-        .and_then(|body| body.pointer("/meta/requestId"))
-        .and_then(Value::as_str);
-    let details = error
-        .get("details")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .take(DETAILS_MAX);
+    let request_id = body.as_ref().and_then(|body| body.pointer("/meta/requestId")).and_then(Value::as_str);
+    let details = error.get("details").and_then(Value::as_array).into_iter().flatten().take(DETAILS_MAX);
     Failure::answered(
         raw.status,
         code,
@@ -167,11 +142,7 @@ mod tests {
     use super::*;
 
     fn raw(status: u16, body: &str) -> Raw {
-        Raw {
-            status,
-            headers: HeaderMap::new(),
-            body: body.as_bytes().to_vec(),
-        }
+        Raw { status, headers: HeaderMap::new(), body: body.as_bytes().to_vec() }
     }
 
     fn origin() -> Origin {
@@ -198,14 +169,9 @@ mod tests {
             assert_eq!(failure.exit(), Exit::Failed);
         }
         assert_eq!(read(raw(204, ""), &origin()).unwrap().data, Value::Null);
-        let page = read(
-            raw(
-                200,
-                "{\"data\":[],\"meta\":{\"requestId\":\"r\",\"nextCursor\":\"c\"}}",
-            ),
-            &origin(),
-        )
-        .unwrap();
+        let page =
+            read(raw(200, "{\"data\":[],\"meta\":{\"requestId\":\"r\",\"nextCursor\":\"c\"}}"), &origin())
+                .unwrap();
         assert_eq!(page.next_cursor.as_deref(), Some("c"));
     }
 
@@ -213,28 +179,22 @@ mod tests {
     fn an_error_page_of_a_proxy_keeps_its_status() {
         let failure = read(raw(502, "<html>"), &origin()).unwrap_err();
         assert_eq!((failure.status(), failure.exit()), (Some(502), Exit::Failed));
-        assert_eq!(
-            read(raw(401, "<html>"), &origin()).unwrap_err().exit(),
-            Exit::Denied
-        );
+        assert_eq!(read(raw(401, "<html>"), &origin()).unwrap_err().exit(), Exit::Denied);
     }
 
     #[test]
     fn a_redirect_names_its_target_without_secrets() {
         let mut found = raw(302, "");
-        found.headers.insert(
-            "location",
-            HeaderValue::from_static("https://me:pw@login.example.com/in?token=t#f"),
-        );
+        found
+            .headers
+            .insert("location", HeaderValue::from_static("https://me:pw@login.example.com/in?token=t#f"));
         let failure = read(found, &origin()).unwrap_err();
         let text = failure.to_text();
         assert!(text.contains("points to https://login.example.com/in;"), "{text}");
         assert!(text.contains("use --url https://login.example.com"), "{text}");
         assert!(!text.contains("pw@") && !text.contains("token"), "{text}");
         let mut found = raw(308, "");
-        found
-            .headers
-            .insert("location", HeaderValue::from_static("/elsewhere"));
+        found.headers.insert("location", HeaderValue::from_static("/elsewhere"));
         assert!(!read(found, &origin()).unwrap_err().to_text().contains("hint"));
     }
 }

@@ -33,11 +33,7 @@ pub(super) fn tls(ca_bundle: Option<&Path>) -> Result<TlsConfig> {
         }
         roots.extend(own);
     }
-    let roots = if roots.is_empty() {
-        RootCerts::WebPki
-    } else {
-        RootCerts::Specific(Arc::new(roots))
-    };
+    let roots = if roots.is_empty() { RootCerts::WebPki } else { RootCerts::Specific(Arc::new(roots)) };
     Ok(TlsConfig::builder().root_certs(roots).build())
 }
 

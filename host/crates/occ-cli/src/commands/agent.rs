@@ -149,33 +149,16 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
         Command::Create { file, repeat } => create(session, &file, repeat),
         Command::List(list) => {
-            let items = session
-                .api()?
-                .list(&Call::get(session.in_namespace("agents")?), list.limit)?;
+            let items = session.api()?.list(&Call::get(session.in_namespace("agents")?), list.limit)?;
             session.print().list(&VIEW, &items)
         }
         Command::Get { agent } => {
             let id = names::agent(session, &agent)?;
-            session
-                .print()
-                .resource(&VIEW, &session.api()?.get(path(session, &id)?)?)
+            session.print().resource(&VIEW, &session.api()?.get(path(session, &id)?)?)
         }
-        Command::Update {
-            agent,
-            file,
-            condition,
-        } => update(session, &agent, &file, &condition),
-        Command::Delete {
-            agent,
-            wait,
-            condition,
-        } => delete(session, &agent, &wait, &condition),
-        Command::Deploy {
-            agent,
-            dry_run,
-            wait,
-            repeat,
-        } => {
+        Command::Update { agent, file, condition } => update(session, &agent, &file, &condition),
+        Command::Delete { agent, wait, condition } => delete(session, &agent, &wait, &condition),
+        Command::Deploy { agent, dry_run, wait, repeat } => {
             let id = names::agent(session, &agent)?;
             if dry_run {
                 return preview(session, &id);
@@ -184,20 +167,15 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
             start(session, &id, call, &wait, repeat)
         }
         Command::Stop { agent, wait } => stop(session, &agent, &wait),
-        Command::Rollback {
-            agent,
-            revision,
-            wait,
-            repeat,
-        } => rollback(session, &agent, revision.as_deref(), &wait, repeat),
+        Command::Rollback { agent, revision, wait, repeat } => {
+            rollback(session, &agent, revision.as_deref(), &wait, repeat)
+        }
         Command::Revisions { agent, list } => {
             revisions::list(session, &names::agent(session, &agent)?, list.limit)
         }
-        Command::DeploymentStatus {
-            agent,
-            revision,
-            wait,
-        } => status(session, &agent, revision.as_deref(), &wait),
+        Command::DeploymentStatus { agent, revision, wait } => {
+            status(session, &agent, revision.as_deref(), &wait)
+        }
         Command::Runtime { agent, revision } => runtime::show(session, &agent, revision.as_deref()),
         Command::Logs(command) => logs::run(session, &command),
     }
@@ -211,9 +189,7 @@ pub(super) fn path(session: &Session, id: &AgentId) -> Result<String> {
 fn create(session: &Session, file: &FileArgs, repeat: RepeatArgs) -> Result<()> {
     let body = input::document(&file.file)?;
     let call = Call::post(session.in_namespace("agents")?).body(body);
-    let call = call
-        .repeatable(repeat.idempotency_key)
-        .read_back("occ agent list");
+    let call = call.repeatable(repeat.idempotency_key).read_back("occ agent list");
     session.print().resource(&VIEW, &session.api()?.send(&call)?.data)
 }
 
@@ -247,23 +223,15 @@ fn start(
     wait: &LongWaitArgs,
     repeat: RepeatArgs,
 ) -> Result<()> {
-    let call = call
-        .repeatable(repeat.idempotency_key)
-        .read_back(format!("occ agent revisions {agent}"));
-    let revision = session
-        .api()?
-        .send(&call)
-        .map_err(|failure| refused::explain(session, failure))?
-        .data;
+    let call = call.repeatable(repeat.idempotency_key).read_back(format!("occ agent revisions {agent}"));
+    let revision = session.api()?.send(&call).map_err(|failure| refused::explain(session, failure))?.data;
     session.print().resource(&REVISION, &revision)?;
     let id = RevisionId::parse(text(&revision, "/id"))
         .map_err(|_| Failure::invalid_response("a revision has no id"))?;
     match wait.wait {
         Some(whole) => wait::deployment(session, agent, &id, Deadline::after(whole)),
         None => {
-            output::notice(&format!(
-                "queued; see: occ agent deployment-status {agent} {id} --wait"
-            ));
+            output::notice(&format!("queued; see: occ agent deployment-status {agent} {id} --wait"));
             Ok(())
         }
     }
@@ -283,11 +251,7 @@ fn preview(session: &Session, agent: &AgentId) -> Result<()> {
     };
     // Nothing is stored, so nothing can happen twice.
     let call = Call::post(format!("{}/deploy", path(session, agent)?)).query("dryRun", "true");
-    let preview = session
-        .api()?
-        .send(&call)
-        .map_err(|failure| refused::explain(session, failure))?
-        .data;
+    let preview = session.api()?.send(&call).map_err(|failure| refused::explain(session, failure))?.data;
     session.print().resource(&PREVIEW, &preview)
 }
 
@@ -299,31 +263,20 @@ fn stop(session: &Session, agent: &str, wait: &ShortWaitArgs) -> Result<()> {
         stopping = wait::stopped(session, &id, Deadline::after(whole))?;
     }
     session.print().resource(&VIEW, &stopping)?;
-    output::notice(&format!(
-        "start it again with: occ agent deploy {id}{}",
-        session.namespace_flag()
-    ));
+    output::notice(&format!("start it again with: occ agent deploy {id}{}", session.namespace_flag()));
     Ok(())
 }
 
 fn delete(session: &Session, agent: &str, wait: &ShortWaitArgs, condition: &ConditionArgs) -> Result<()> {
     let id = names::agent(session, agent)?;
     let path = path(session, &id)?;
-    let call = Call::delete(&path)
-        .if_match(condition.tag())
-        .read_back(format!("occ agent get {id}"));
+    let call = Call::delete(&path).if_match(condition.tag()).read_back(format!("occ agent get {id}"));
     session.api()?.send(&call)?;
     let Some(whole) = wait.wait else {
         return session.print().deleting("agent", id.as_str());
     };
     let resume = format!("occ wait agent/{id} --for deleted{}", session.namespace_flag());
-    wait::gone(
-        session,
-        &path,
-        &format!("Agent {id}"),
-        &resume,
-        Deadline::after(whole),
-    )?;
+    wait::gone(session, &path, &format!("Agent {id}"), &resume, Deadline::after(whole))?;
     session.print().deleted("agent", id.as_str())
 }
 
@@ -339,25 +292,18 @@ fn status(session: &Session, agent: &str, revision: Option<&str>, wait: &LongWai
         (None, Some(Ok(number))) => revisions::numbered(session, &agent, number)?,
         (None, _) => revisions::newest(session, &agent)?,
     };
-    let waited = wait
-        .wait
-        .map(|whole| wait::deployment(session, &agent, &id, Deadline::after(whole)));
+    let waited = wait.wait.map(|whole| wait::deployment(session, &agent, &id, Deadline::after(whole)));
     if let Some(Err(failure)) = &waited
         && failure.exit() == Exit::TimedOut
     {
         return Err(failure.clone());
     }
-    let deployment = session
-        .api()?
-        .get(format!("{}/deployments/{id}", path(session, &agent)?))?;
+    let deployment = session.api()?.get(format!("{}/deployments/{id}", path(session, &agent)?))?;
     session.print().resource(&DEPLOYMENT, &deployment)?;
     waited.unwrap_or(Ok(()))
 }
 
 /// The number of a revision, 0 when it has none.
 fn number_of(revision: &Value) -> u64 {
-    revision
-        .get("revision")
-        .and_then(Value::as_u64)
-        .unwrap_or_default()
+    revision.get("revision").and_then(Value::as_u64).unwrap_or_default()
 }

@@ -57,11 +57,7 @@ pub(super) fn run(session: &Session, command: Api) -> Result<()> {
     }
     match serde_json::from_slice::<Value>(&raw.body) {
         Ok(document) => {
-            let data = if document.get("meta").is_some() {
-                document.get("data").cloned()
-            } else {
-                None
-            };
+            let data = if document.get("meta").is_some() { document.get("data").cloned() } else { None };
             session.print().document(&data.unwrap_or(document))
         }
         // A log download, for one.
@@ -76,9 +72,7 @@ fn method(text: &str) -> Result<Method> {
         "PATCH" => Ok(Method::PATCH),
         "PUT" => Ok(Method::PUT),
         "DELETE" => Ok(Method::DELETE),
-        _ => Err(Failure::usage(format!(
-            "`{text}` is no method; there are GET, POST, PATCH, PUT, DELETE"
-        ))),
+        _ => Err(Failure::usage(format!("`{text}` is no method; there are GET, POST, PATCH, PUT, DELETE"))),
     }
 }
 

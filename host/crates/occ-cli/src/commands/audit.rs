@@ -53,14 +53,7 @@ pub(crate) enum Command {
 
 pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
-        Command::List {
-            from,
-            to,
-            actor,
-            action,
-            outcome,
-            list,
-        } => {
+        Command::List { from, to, actor, action, outcome, list } => {
             let namespace = match session.global.namespace {
                 Some(_) => session.namespace_if_named()?,
                 None => None,
@@ -72,9 +65,7 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
                 .query_if("outcome", outcome)
                 .query_if("from", from)
                 .query_if("to", to);
-            session
-                .print()
-                .list(&VIEW, &session.api()?.list(&call, list.limit)?)
+            session.print().list(&VIEW, &session.api()?.list(&call, list.limit)?)
         }
         Command::Get { id } => {
             let found = session.api()?.get(format!("/audit-events/{}", segment(&id)))?;

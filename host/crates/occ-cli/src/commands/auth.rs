@@ -23,23 +23,8 @@ const PAIRS: [(&str, &[&str]); 9] = [
     ("preset", &["create", "read", "update", "delete"]),
     ("service_account", &["create", "read", "update", "delete"]),
     ("secret", &["create", "read", "update", "delete", "operate"]),
-    (
-        "credential_source",
-        &["create", "read", "update", "delete", "operate"],
-    ),
-    (
-        "agent",
-        &[
-            "create",
-            "read",
-            "update",
-            "delete",
-            "deploy",
-            "operate",
-            "administer",
-            "read_logs",
-        ],
-    ),
+    ("credential_source", &["create", "read", "update", "delete", "operate"]),
+    ("agent", &["create", "read", "update", "delete", "deploy", "operate", "administer", "read_logs"]),
     ("agent_revision", &["read"]),
 ];
 
@@ -157,12 +142,7 @@ impl Asked {
             (None, Some(namespace)) => namespace.clone(),
             (None, None) => text(&session.api()?.get("/installation")?, "/id").to_owned(),
         };
-        Ok(Self {
-            action: action.to_owned(),
-            kind: kind.to_owned(),
-            id,
-            namespace,
-        })
+        Ok(Self { action: action.to_owned(), kind: kind.to_owned(), id, namespace })
     }
 
     fn document(&self) -> Value {
@@ -195,10 +175,7 @@ fn ask(session: &Session, route: &str, question: &Question) -> Result<Value> {
         Some(principal) => {
             let body = json!({"principalId": principal, "checks": [asked.document()]});
             let found = session.api()?.send(&Call::post(path).body(body))?.data;
-            found
-                .get(0)
-                .cloned()
-                .ok_or_else(|| Failure::invalid_response("a question has no answer"))
+            found.get(0).cloned().ok_or_else(|| Failure::invalid_response("a question has no answer"))
         }
     }
 }
@@ -231,27 +208,13 @@ fn status(session: &Session) -> Result<ExitCode> {
     let key = settled.key()?;
     let mut shown = Map::new();
     let file = settled.key_file.as_ref();
-    shown.insert(
-        "source".to_owned(),
-        json!(file.map(|file| file.source.to_string())),
-    );
-    shown.insert(
-        "keyFile".to_owned(),
-        json!(file.map(|file| file.value.display().to_string())),
-    );
+    shown.insert("source".to_owned(), json!(file.map(|file| file.source.to_string())));
+    shown.insert("keyFile".to_owned(), json!(file.map(|file| file.value.display().to_string())));
     shown.insert("origin".to_owned(), json!(origin.as_str()));
-    shown.insert(
-        "keyPrefix".to_owned(),
-        json!(key.chars().take(PREFIX_CHARS).collect::<String>()),
-    );
+    shown.insert("keyPrefix".to_owned(), json!(key.chars().take(PREFIX_CHARS).collect::<String>()));
     let issued = file.and_then(|file| std::fs::read_to_string(&file.value).ok());
-    let issued: Value = issued
-        .and_then(|text| serde_json::from_str(&text).ok())
-        .unwrap_or_default();
-    for (name, pointer) in [
-        ("expiresAt", "/data/expiresAt"),
-        ("namespacePin", "/data/namespaceId"),
-    ] {
+    let issued: Value = issued.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    for (name, pointer) in [("expiresAt", "/data/expiresAt"), ("namespacePin", "/data/namespaceId")] {
         if let Some(value) = issued.pointer(pointer) {
             shown.insert(name.to_owned(), value.clone());
         }
@@ -270,23 +233,14 @@ fn status(session: &Session) -> Result<ExitCode> {
     }
     match installation {
         Err(failure) if failure.status() != Some(403) => Err(failure),
-        _ if session.form() == Form::Name => session
-            .print()
-            .document(&json!(origin.as_str()))
-            .map(|()| ExitCode::SUCCESS),
-        _ => session
-            .print()
-            .resource(&STATUS, &Value::Object(shown))
-            .map(|()| ExitCode::SUCCESS),
+        _ if session.form() == Form::Name => {
+            session.print().document(&json!(origin.as_str())).map(|()| ExitCode::SUCCESS)
+        }
+        _ => session.print().resource(&STATUS, &Value::Object(shown)).map(|()| ExitCode::SUCCESS),
     }
 }
 
 /// The path of the key file, for `doctor`.
 pub(super) fn key_file(session: &Session) -> Option<std::path::PathBuf> {
-    session
-        .settings()
-        .ok()?
-        .key_file
-        .as_ref()
-        .map(|file: &settings::Sourced<_>| file.value.clone())
+    session.settings().ok()?.key_file.as_ref().map(|file: &settings::Sourced<_>| file.value.clone())
 }

@@ -78,44 +78,30 @@ pub(crate) enum Command {
 pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
         Command::List(list) => {
-            let items = session
-                .api()?
-                .list(&Call::get(session.in_namespace("configurations")?), list.limit)?;
+            let items =
+                session.api()?.list(&Call::get(session.in_namespace("configurations")?), list.limit)?;
             session.print().list(&VIEW, &items)
         }
         Command::Create { file, repeat } => {
             let body = input::document(&file.file)?;
             let call = Call::post(session.in_namespace("configurations")?).body(body);
-            let call = call
-                .repeatable(repeat.idempotency_key)
-                .read_back("occ configuration list");
+            let call = call.repeatable(repeat.idempotency_key).read_back("occ configuration list");
             session.print().resource(&VIEW, &session.api()?.send(&call)?.data)
         }
         Command::Get { configuration } => {
             let id = names::id(&configuration)?;
             session.print().resource(&VIEW, &read(session, &id)?.data)
         }
-        Command::Update {
-            configuration,
-            file,
-            condition,
-        } => {
+        Command::Update { configuration, file, condition } => {
             let id = names::id(&configuration)?;
             let body = input::document(&file.file)?;
-            session
-                .print()
-                .resource(&VIEW, &write(session, &id, body, condition.tag())?)
+            session.print().resource(&VIEW, &write(session, &id, body, condition.tag())?)
         }
         Command::Edit { configuration } => edit(session, &names::id(&configuration)?),
-        Command::Delete {
-            configuration,
-            condition,
-        } => {
+        Command::Delete { configuration, condition } => {
             let id: ConfigurationId = names::id(&configuration)?;
             let call = Call::delete(path(session, &id)?).if_match(condition.tag());
-            session
-                .api()?
-                .send(&call.read_back(format!("occ configuration get {id}")))?;
+            session.api()?.send(&call.read_back(format!("occ configuration get {id}")))?;
             session.print().deleted("configuration", id.as_str())
         }
     }
@@ -131,10 +117,7 @@ fn read(session: &Session, id: &ConfigurationId) -> Result<Answer> {
 
 fn write(session: &Session, id: &ConfigurationId, body: Value, tag: Option<String>) -> Result<Value> {
     let call = Call::patch(path(session, id)?, body).if_match(tag);
-    Ok(session
-        .api()?
-        .send(&call.read_back(format!("occ configuration get {id} -o yaml")))?
-        .data)
+    Ok(session.api()?.send(&call.read_back(format!("occ configuration get {id} -o yaml")))?.data)
 }
 
 /// Shows the document in an editor and sends what was changed, unless somebody else changed it meanwhile.
@@ -148,13 +131,8 @@ fn edit(session: &Session, id: &ConfigurationId) -> Result<()> {
     let failed =
         |error: std::io::Error| Failure::local(Exit::Failed, "FILE", format!("temporary file: {error}"));
     // Temporary files are made with mode 0600.
-    let mut file = tempfile::Builder::new()
-        .prefix("occ-")
-        .suffix(".yaml")
-        .tempfile()
-        .map_err(failed)?;
-    file.write_all(output::yaml(&before)?.as_bytes())
-        .map_err(failed)?;
+    let mut file = tempfile::Builder::new().prefix("occ-").suffix(".yaml").tempfile().map_err(failed)?;
+    file.write_all(output::yaml(&before)?.as_bytes()).map_err(failed)?;
     process::edit(&session.environment, file.path())?;
     let sent = input::document(file.path()).and_then(|after| {
         if after == before {

@@ -12,22 +12,19 @@ use crate::output::{self, View, at, cell};
 use crate::session::Session;
 use crate::settings;
 
-const VIEW: View = View {
-    id: "/name",
-    columns: &[
-        cell("", |context| {
-            if context.get("current") == Some(&json!(true)) {
-                "*".to_owned()
-            } else {
-                " ".to_owned()
-            }
-        }),
-        at("NAME", "/name"),
-        at("URL", "/url"),
-        at("NAMESPACE", "/namespace"),
-        at("SERVICE KEY FILE", "/serviceKeyFile"),
-    ],
-};
+const VIEW: View =
+    View {
+        id: "/name",
+        columns: &[
+            cell("", |context| {
+                if context.get("current") == Some(&json!(true)) { "*".to_owned() } else { " ".to_owned() }
+            }),
+            at("NAME", "/name"),
+            at("URL", "/url"),
+            at("NAMESPACE", "/namespace"),
+            at("SERVICE KEY FILE", "/serviceKeyFile"),
+        ],
+    };
 
 /// What can be done with contexts.
 #[derive(Debug, Subcommand)]
@@ -61,11 +58,8 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     let mut saved = Contexts::load(&path).map_err(settings::failed)?;
     match command {
         Command::List => {
-            let rows: Vec<Value> = saved
-                .contexts
-                .iter()
-                .map(|context| shown(&saved, context))
-                .collect::<Result<_>>()?;
+            let rows: Vec<Value> =
+                saved.contexts.iter().map(|context| shown(&saved, context)).collect::<Result<_>>()?;
             session.print().list(&VIEW, &rows)
         }
         Command::Use { name } => {
@@ -91,14 +85,8 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
             session.print().deleted("context", &name)
         }
         Command::Show { name } => {
-            let in_use = session
-                .global
-                .context
-                .as_ref()
-                .or(session.environment.context.as_ref());
-            let name = name
-                .or_else(|| in_use.cloned())
-                .or_else(|| saved.current_context.clone());
+            let in_use = session.global.context.as_ref().or(session.environment.context.as_ref());
+            let name = name.or_else(|| in_use.cloned()).or_else(|| saved.current_context.clone());
             let name = name.ok_or_else(|| {
                 Failure::usage("there is no current context")
                     .hint("occ context use NAME, or occ context set NAME --url URL")
@@ -110,18 +98,13 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
 }
 
 fn demand<'a>(saved: &'a Contexts, name: &str) -> Result<&'a Context> {
-    saved
-        .find(name)
-        .ok_or_else(|| settings::failed(ContextsError::Unknown(name.to_owned())))
+    saved.find(name).ok_or_else(|| settings::failed(ContextsError::Unknown(name.to_owned())))
 }
 
 fn shown(saved: &Contexts, context: &Context) -> Result<Value> {
     let mut value = serde_json::to_value(context).map_err(Failure::invalid_response)?;
     if let Some(members) = value.as_object_mut() {
-        members.insert(
-            "current".to_owned(),
-            json!(saved.current_context.as_deref() == Some(&context.name)),
-        );
+        members.insert("current".to_owned(), json!(saved.current_context.as_deref() == Some(&context.name)));
     }
     Ok(value)
 }
@@ -129,10 +112,7 @@ fn shown(saved: &Contexts, context: &Context) -> Result<Value> {
 /// The context with the flags put in.
 fn changed(session: &Session, before: Option<Context>, name: String) -> Result<Context> {
     let global = &session.global;
-    let mut context = before.unwrap_or_else(|| Context {
-        name,
-        ..Context::default()
-    });
+    let mut context = before.unwrap_or_else(|| Context { name, ..Context::default() });
     if let Some(url) = &global.url {
         context.url = Origin::parse(url)?.as_str().to_owned();
     }

@@ -38,11 +38,7 @@ pub(crate) enum Command {
 
 pub(super) fn run(session: &Session, command: Command) -> Result<ExitCode> {
     match command {
-        Command::Up {
-            foreground,
-            key_output,
-            options,
-        } => {
+        Command::Up { foreground, key_output, options } => {
             if let Some(path) = &key_output {
                 demand_new(path)?;
             }
@@ -61,11 +57,7 @@ pub(super) fn run(session: &Session, command: Command) -> Result<ExitCode> {
 }
 
 fn arguments(flag: Option<&str>, options: Vec<OsString>) -> Vec<OsString> {
-    std::iter::once("dev")
-        .chain(flag)
-        .map(OsString::from)
-        .chain(options)
-        .collect()
+    std::iter::once("dev").chain(flag).map(OsString::from).chain(options).collect()
 }
 
 fn demand_new(path: &Path) -> Result<()> {
@@ -73,10 +65,7 @@ fn demand_new(path: &Path) -> Result<()> {
         return Err(Failure::usage("--key-output must be an absolute path"));
     }
     if path.symlink_metadata().is_ok() {
-        return Err(Failure::usage(format!(
-            "--key-output: {} exists already",
-            path.display()
-        )));
+        return Err(Failure::usage(format!("--key-output: {} exists already", path.display())));
     }
     Ok(())
 }

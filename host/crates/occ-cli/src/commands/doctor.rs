@@ -57,12 +57,7 @@ struct Report(Vec<Line>);
 
 impl Report {
     fn add(&mut self, check: &'static str, result: Verdict, detail: impl Into<String>, remedy: Option<&str>) {
-        self.0.push(Line {
-            check,
-            result,
-            detail: detail.into(),
-            remedy: remedy.map(str::to_owned),
-        });
+        self.0.push(Line { check, result, detail: detail.into(), remedy: remedy.map(str::to_owned) });
     }
 
     fn ok(&mut self, check: &'static str, detail: impl Into<String>) {
@@ -88,16 +83,7 @@ pub(super) fn run(session: &Session) -> Result<ExitCode> {
             credential(session, &mut report);
         } else {
             report.skip(
-                &[
-                    "ready",
-                    "contract",
-                    "clock",
-                    "credential",
-                    "namespace",
-                    "deploy",
-                    "plugins",
-                    "work",
-                ],
+                &["ready", "contract", "clock", "credential", "namespace", "deploy", "plugins", "work"],
                 "no server",
             );
         }
@@ -106,44 +92,22 @@ pub(super) fn run(session: &Session) -> Result<ExitCode> {
     let failed = report.0.iter().any(|line| line.result == Verdict::Fail);
     let lines: Vec<Value> = report.0.iter().map(|line| json!(line)).collect();
     session.print().list(&VIEW, &lines)?;
-    Ok(if failed {
-        ExitCode::from(Exit::Failed.code())
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if failed { ExitCode::from(Exit::Failed.code()) } else { ExitCode::SUCCESS })
 }
 
 fn url(session: &Session, report: &mut Report) -> Option<Origin> {
     let origin = match session.settings().and_then(|settings| settings.origin()) {
         Ok(origin) => origin,
         Err(failure) => {
-            report.fail(
-                "url",
-                &failure,
-                "occ context set NAME --url URL --service-key-file FILE",
-            );
+            report.fail("url", &failure, "occ context set NAME --url URL --service-key-file FILE");
             return None;
         }
     };
     report.ok("url", origin.as_str());
-    match origin
-        .host_and_port()
-        .to_socket_addrs()
-        .map(|found| found.count())
-    {
+    match origin.host_and_port().to_socket_addrs().map(|found| found.count()) {
         Ok(count) if count > 0 => report.ok("dns", format!("{count} addresses")),
-        Ok(_) => report.add(
-            "dns",
-            Verdict::Fail,
-            "no address",
-            Some("is the host name right?"),
-        ),
-        Err(error) => report.add(
-            "dns",
-            Verdict::Fail,
-            error.to_string(),
-            Some("is the host name right?"),
-        ),
+        Ok(_) => report.add("dns", Verdict::Fail, "no address", Some("is the host name right?")),
+        Err(error) => report.add("dns", Verdict::Fail, error.to_string(), Some("is the host name right?")),
     }
     Some(origin)
 }
@@ -167,17 +131,11 @@ fn server(client: &Client, origin: &Origin, report: &mut Report) -> bool {
     }
     report.ok("health", "alive");
     ready(client, report);
-    match client
-        .send_raw(&Call::get("/openapi.json"))
-        .map(|raw| contract(&raw))
-    {
+    match client.send_raw(&Call::get("/openapi.json")).map(|raw| contract(&raw)) {
         Ok(version) if version.starts_with(CONTRACT) => report.ok("contract", version),
-        Ok(version) => report.add(
-            "contract",
-            Verdict::Warn,
-            version,
-            Some("use the client of the server's release"),
-        ),
+        Ok(version) => {
+            report.add("contract", Verdict::Warn, version, Some("use the client of the server's release"))
+        }
         Err(failure) => report.fail("contract", &failure, "is this an OpenClaw Enterprise server?"),
     }
     clock(&raw, report);
@@ -192,15 +150,9 @@ fn ready(client: &Client, report: &mut Report) {
         Err(failure) => return report.fail("ready", &failure, "does the server run?"),
     };
     let body: Value = serde_json::from_slice(&raw.body).unwrap_or_default();
-    let checks = body
-        .get("checks")
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten();
-    let failed: Vec<&str> = checks
-        .filter(|(_, state)| state.as_str() != Some("ok"))
-        .map(|(part, _)| part.as_str())
-        .collect();
+    let checks = body.get("checks").and_then(Value::as_object).into_iter().flatten();
+    let failed: Vec<&str> =
+        checks.filter(|(_, state)| state.as_str() != Some("ok")).map(|(part, _)| part.as_str()).collect();
     let detail = format!("status {}; failed: {}", raw.status, failed.join(", "));
     report.add("ready", Verdict::Fail, detail, Some("the server's log says more"));
 }
@@ -211,9 +163,7 @@ fn contract(raw: &Raw) -> String {
 }
 
 fn clock(raw: &Raw, report: &mut Report) {
-    let date = raw
-        .header("date")
-        .and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
+    let date = raw.header("date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
     let Some(date) = date else {
         return report.skip(&["clock"], "the server sends no date");
     };
@@ -233,10 +183,7 @@ fn clock(raw: &Raw, report: &mut Report) {
 fn credential(session: &Session, report: &mut Report) {
     let rest = ["namespace", "deploy", "plugins", "work"];
     match session.api().and_then(|api| api.get("/installation")) {
-        Ok(installation) => report.ok(
-            "credential",
-            format!("accepted by {}", text(&installation, "/name")),
-        ),
+        Ok(installation) => report.ok("credential", format!("accepted by {}", text(&installation, "/name"))),
         Err(failure) if failure.status() == Some(403) => {
             report.ok("credential", "accepted, may not read the Installation")
         }
@@ -258,12 +205,7 @@ fn credential(session: &Session, report: &mut Report) {
         Ok(items) if items.is_empty() => report.ok("work", "none failed"),
         Ok(items) => {
             let detail = format!("{} items failed for good", items.len());
-            report.add(
-                "work",
-                Verdict::Warn,
-                detail,
-                Some("occ work list --state failed_permanent"),
-            );
+            report.add("work", Verdict::Warn, detail, Some("occ work list --state failed_permanent"));
         }
         Err(failure) => report.add("work", Verdict::Skipped, failure.message(), None),
     }
@@ -284,12 +226,7 @@ fn namespace(session: &Session, report: &mut Report) {
         }
         Ok(found) => {
             let detail = format!("it is {}", text(&found, "/status"));
-            report.add(
-                "namespace",
-                Verdict::Fail,
-                detail,
-                Some("occ work list --state failed_permanent"),
-            );
+            report.add("namespace", Verdict::Fail, detail, Some("occ work list --state failed_permanent"));
         }
         Err(failure) => {
             report.fail("namespace", &failure, "occ namespace list");
@@ -307,22 +244,14 @@ fn namespace(session: &Session, report: &mut Report) {
         }
         Ok(answer) => {
             let detail = format!("may not deploy every Agent ({})", text(&answer.data, "/reason"));
-            report.add(
-                "deploy",
-                Verdict::Warn,
-                detail,
-                Some("occ auth explain deploy agent"),
-            );
+            report.add("deploy", Verdict::Warn, detail, Some("occ auth explain deploy agent"));
         }
         Err(failure) => report.fail("deploy", &failure, "occ auth explain deploy agent"),
     }
 }
 
 fn plugins(session: &Session, report: &mut Report) {
-    match session
-        .api()
-        .and_then(|api| api.list(&Call::get("/plugins"), None))
-    {
+    match session.api().and_then(|api| api.list(&Call::get("/plugins"), None)) {
         Ok(plugins) => {
             let bad: Vec<&str> = plugins
                 .iter()
@@ -354,12 +283,7 @@ fn key_file(session: &Session, report: &mut Report) {
     let found = std::fs::metadata(&path);
     match &found {
         Ok(found) if found.mode() & 0o077 != 0 => {
-            report.add(
-                "key file",
-                Verdict::Warn,
-                "others can read it",
-                Some("chmod 600 the key file"),
-            );
+            report.add("key file", Verdict::Warn, "others can read it", Some("chmod 600 the key file"));
         }
         Ok(_) => report.ok("key file", "private"),
         Err(error) => {
@@ -381,12 +305,7 @@ fn key_file(session: &Session, report: &mut Report) {
     let days = (expires - OffsetDateTime::now_utc()).whole_days();
     if days < KEY_DAYS_MIN {
         let detail = format!("{days} days left");
-        report.add(
-            "key expiry",
-            Verdict::Warn,
-            detail,
-            Some("occ service-key create makes a new one"),
-        );
+        report.add("key expiry", Verdict::Warn, detail, Some("occ service-key create makes a new one"));
     } else {
         report.ok("key expiry", format!("{days} days left"));
     }

@@ -10,14 +10,8 @@ use crate::input;
 use crate::output::{View, at, cell};
 use crate::session::Session;
 
-const ROLE: View = View {
-    id: "/id",
-    columns: &[
-        at("ID", "/id"),
-        at("NAME", "/name"),
-        cell("PERMISSIONS", permissions),
-    ],
-};
+const ROLE: View =
+    View { id: "/id", columns: &[at("ID", "/id"), at("NAME", "/name"), cell("PERMISSIONS", permissions)] };
 const BINDING: View = View {
     id: "/id",
     columns: &[
@@ -29,10 +23,7 @@ const BINDING: View = View {
         at("RESOURCE", "/resourceId"),
     ],
 };
-const PRINCIPAL: View = View {
-    id: "/id",
-    columns: &[at("ID", "/id"), at("NAMESPACE", "/namespaceId")],
-};
+const PRINCIPAL: View = View { id: "/id", columns: &[at("ID", "/id"), at("NAMESPACE", "/namespaceId")] };
 
 /// What can be done with policy.
 #[derive(Debug, Subcommand)]
@@ -172,21 +163,10 @@ struct Records {
     view: &'static View,
 }
 
-const ROLES: Records = Records {
-    noun: "role",
-    collection: "roles",
-    view: &ROLE,
-};
-const BINDINGS: Records = Records {
-    noun: "access-binding",
-    collection: "access-bindings",
-    view: &BINDING,
-};
-const PRINCIPALS: Records = Records {
-    noun: "service-principal",
-    collection: "service-principals",
-    view: &PRINCIPAL,
-};
+const ROLES: Records = Records { noun: "role", collection: "roles", view: &ROLE };
+const BINDINGS: Records = Records { noun: "access-binding", collection: "access-bindings", view: &BINDING };
+const PRINCIPALS: Records =
+    Records { noun: "service-principal", collection: "service-principals", view: &PRINCIPAL };
 
 pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
@@ -220,11 +200,7 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
 impl Records {
     fn path(&self, session: &Session, level: LevelArgs) -> Result<String> {
         let collection = format!("iam/{}", self.collection);
-        if level.installation {
-            Ok(format!("/{collection}"))
-        } else {
-            session.in_namespace(&collection)
-        }
+        if level.installation { Ok(format!("/{collection}")) } else { session.in_namespace(&collection) }
     }
 
     fn item(&self, session: &Session, level: LevelArgs, id: &str) -> Result<String> {
@@ -232,26 +208,18 @@ impl Records {
     }
 
     fn list(&self, session: &Session, level: LevelArgs, list: ListArgs) -> Result<()> {
-        let items = session
-            .api()?
-            .list(&Call::get(self.path(session, level)?), list.limit)?;
+        let items = session.api()?.list(&Call::get(self.path(session, level)?), list.limit)?;
         session.print().list(self.view, &items)
     }
 
     fn get(&self, session: &Session, level: LevelArgs, id: &str) -> Result<()> {
-        session
-            .print()
-            .resource(self.view, &session.api()?.get(self.item(session, level, id)?)?)
+        session.print().resource(self.view, &session.api()?.get(self.item(session, level, id)?)?)
     }
 
     fn create(&self, session: &Session, level: LevelArgs, body: Value, repeat: RepeatArgs) -> Result<()> {
-        let call = Call::post(self.path(session, level)?)
-            .body(body)
-            .repeatable(repeat.idempotency_key);
+        let call = Call::post(self.path(session, level)?).body(body).repeatable(repeat.idempotency_key);
         let call = call.read_back(format!("occ iam {} list", self.noun));
-        session
-            .print()
-            .resource(self.view, &session.api()?.send(&call)?.data)
+        session.print().resource(self.view, &session.api()?.send(&call)?.data)
     }
 
     fn delete(&self, session: &Session, level: LevelArgs, id: &str) -> Result<()> {
@@ -267,17 +235,8 @@ impl Records {
 
 /// `operate secret, read agent`
 fn permissions(role: &Value) -> String {
-    let pairs = role
-        .get("permissions")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten();
-    let shown = pairs.map(|pair| {
-        format!(
-            "{} {}",
-            super::text(pair, "/action"),
-            super::text(pair, "/resourceKind")
-        )
-    });
+    let pairs = role.get("permissions").and_then(Value::as_array).into_iter().flatten();
+    let shown =
+        pairs.map(|pair| format!("{} {}", super::text(pair, "/action"), super::text(pair, "/resourceKind")));
     shown.collect::<Vec<_>>().join(", ")
 }

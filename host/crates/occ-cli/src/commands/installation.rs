@@ -6,10 +6,8 @@ use crate::failure::Result;
 use crate::output::{View, at};
 use crate::session::Session;
 
-const VIEW: View = View {
-    id: "/id",
-    columns: &[at("ID", "/id"), at("NAME", "/name"), at("CREATED", "/createdAt")],
-};
+const VIEW: View =
+    View { id: "/id", columns: &[at("ID", "/id"), at("NAME", "/name"), at("CREATED", "/createdAt")] };
 
 /// What can be done with the Installation.
 #[derive(Debug, Subcommand)]
@@ -20,8 +18,6 @@ pub(crate) enum Command {
 
 pub(super) fn run(session: &Session, command: &Command) -> Result<()> {
     match command {
-        Command::Get => session
-            .print()
-            .resource(&VIEW, &session.api()?.get("/installation")?),
+        Command::Get => session.print().resource(&VIEW, &session.api()?.get("/installation")?),
     }
 }

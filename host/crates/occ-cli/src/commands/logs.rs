@@ -65,13 +65,8 @@ enum Level {
 }
 
 fn since(text: &str) -> std::result::Result<Duration, String> {
-    duration::parse(text).and_then(|since| {
-        if since > SINCE_MAX {
-            Err("must be at most 24h".to_owned())
-        } else {
-            Ok(since)
-        }
-    })
+    duration::parse(text)
+        .and_then(|since| if since > SINCE_MAX { Err("must be at most 24h".to_owned()) } else { Ok(since) })
 }
 
 /// One view of one log.
@@ -92,10 +87,7 @@ pub(super) fn run(session: &Session, flags: &Logs) -> Result<()> {
         Some(revision) => revision,
         None => runtime::choose(session, &agent)?,
     };
-    let path = format!(
-        "{}/deployments/{revision}/runtime/logs",
-        agent::path(session, &agent)?
-    );
+    let path = format!("{}/deployments/{revision}/runtime/logs", agent::path(session, &agent)?);
     let view = View { session, flags, path };
     let mut cursor = view.show(&session.api()?.send(&view.first())?.data)?;
     if !flags.follow {
@@ -131,18 +123,9 @@ pub(super) fn run(session: &Session, flags: &Logs) -> Result<()> {
 impl View<'_> {
     /// The request that opens the view.
     fn first(&self) -> Call {
-        let call = self
-            .same()
-            .query_if("tailLines", self.flags.tail.map(|tail| tail.to_string()));
-        let call = call.query_if(
-            "sinceSeconds",
-            self.flags.since.map(|since| since.as_secs().to_string()),
-        );
-        if self.flags.previous {
-            call.query("previous", "true")
-        } else {
-            call
-        }
+        let call = self.same().query_if("tailLines", self.flags.tail.map(|tail| tail.to_string()));
+        let call = call.query_if("sinceSeconds", self.flags.since.map(|since| since.as_secs().to_string()));
+        if self.flags.previous { call.query("previous", "true") } else { call }
     }
 
     /// The request that goes on.
@@ -172,10 +155,7 @@ impl View<'_> {
                 )),
                 "withheld" => {
                     let count = record.get("count").and_then(Value::as_u64).unwrap_or_default();
-                    notice(&format!(
-                        "notice: {count} lines withheld ({})",
-                        text(record, "/reason")
-                    ));
+                    notice(&format!("notice: {count} lines withheld ({})", text(record, "/reason")));
                 }
                 _ if self.session.form() == Form::Json => {}
                 _ => lines.push_str(&line(record)),
@@ -199,27 +179,18 @@ impl View<'_> {
 fn line(record: &Value) -> String {
     let message: String = text(record, "/message")
         .chars()
-        .map(|character| {
-            if character != '\t' && occ_api::error::is_unprintable(character) {
-                '?'
-            } else {
-                character
-            }
-        })
+        .map(
+            |character| {
+                if character != '\t' && occ_api::error::is_unprintable(character) { '?' } else { character }
+            },
+        )
         .collect();
     let time = record.get("time").and_then(Value::as_str).unwrap_or("-");
-    format!(
-        "{} {:<5} {message}\n",
-        output::cell_text(time),
-        output::cell_text(text(record, "/level"))
-    )
+    format!("{} {:<5} {message}\n", output::cell_text(time), output::cell_text(text(record, "/level")))
 }
 
 fn word<T: ValueEnum>(value: &T) -> String {
-    value
-        .to_possible_value()
-        .map(|value| value.get_name().to_owned())
-        .unwrap_or_default()
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -233,10 +204,7 @@ mod tests {
         let record =
             json!({"time": "2026-03-02T10:05:59.1Z", "level": "info", "message": "a\tb\u{1b}[2J\nc"});
         assert_eq!(line(&record), "2026-03-02T10:05:59.1Z info  a\tb?[2J?c\n");
-        assert_eq!(
-            line(&json!({"time": null, "level": "warn", "message": "x"})),
-            "- warn  x\n"
-        );
+        assert_eq!(line(&json!({"time": null, "level": "warn", "message": "x"})), "- warn  x\n");
     }
 
     #[test]

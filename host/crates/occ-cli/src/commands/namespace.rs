@@ -14,12 +14,7 @@ use crate::wait::{self, Deadline};
 
 const VIEW: View = View {
     id: "/id",
-    columns: &[
-        at("ID", "/id"),
-        at("NAME", "/name"),
-        at("STATUS", "/status"),
-        at("CREATED", "/createdAt"),
-    ],
+    columns: &[at("ID", "/id"), at("NAME", "/name"), at("STATUS", "/status"), at("CREATED", "/createdAt")],
 };
 
 /// What can be done with Namespaces.
@@ -69,19 +64,12 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
             };
             session.print().resource(&VIEW, &found)
         }
-        Command::Create {
-            name,
-            existing_namespace,
-            wait,
-            repeat,
-        } => {
+        Command::Create { name, existing_namespace, wait, repeat } => {
             let mut body = json!({"name": name});
             if let (Some(existing), Some(body)) = (existing_namespace, body.as_object_mut()) {
                 body.insert("existingNamespace".to_owned(), json!(existing));
             }
-            let call = Call::post("/namespaces")
-                .body(body)
-                .repeatable(repeat.idempotency_key);
+            let call = Call::post("/namespaces").body(body).repeatable(repeat.idempotency_key);
             let mut created = session.api()?.send(&call.read_back("occ namespace list"))?.data;
             if let Some(whole) = wait.wait {
                 let id = NamespaceId::parse(super::text(&created, "/id"))
@@ -98,13 +86,7 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
             match wait.wait {
                 Some(whole) => {
                     let resume = format!("occ wait namespace/{id} --for deleted");
-                    wait::gone(
-                        session,
-                        &path,
-                        &format!("Namespace {id}"),
-                        &resume,
-                        Deadline::after(whole),
-                    )?;
+                    wait::gone(session, &path, &format!("Namespace {id}"), &resume, Deadline::after(whole))?;
                     session.print().deleted("namespace", id.as_str())
                 }
                 None => session.print().deleting("namespace", id.as_str()),

@@ -60,10 +60,7 @@ pub(super) fn run(session: &Session, command: Command) -> Result<ExitCode> {
         }
         Command::Get { id } => {
             let found = session.api()?.get(format!("/plugins/{}", segment(&id)))?;
-            session
-                .print()
-                .resource(&VIEW, &found)
-                .map(|()| ExitCode::SUCCESS)
+            session.print().resource(&VIEW, &found).map(|()| ExitCode::SUCCESS)
         }
         Command::Test { arguments } => host(session, "test", arguments),
         Command::Inspect { arguments } => host(session, "inspect", arguments),
@@ -71,10 +68,6 @@ pub(super) fn run(session: &Session, command: Command) -> Result<ExitCode> {
 }
 
 fn host(session: &Session, verb: &str, arguments: Vec<OsString>) -> Result<ExitCode> {
-    let all: Vec<OsString> = ["plugin", verb]
-        .into_iter()
-        .map(OsString::from)
-        .chain(arguments)
-        .collect();
+    let all: Vec<OsString> = ["plugin", verb].into_iter().map(OsString::from).chain(arguments).collect();
     process::host(&session.environment, &all).map(process::exit_code)
 }

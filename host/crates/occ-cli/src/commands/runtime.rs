@@ -25,10 +25,7 @@ const VIEW: View = View {
         at("STARTED", "/containers/0/startedAt"),
     ],
 };
-const ENDPOINTS: View = View {
-    id: "/name",
-    columns: &[at("ENDPOINT", "/name"), at("URL", "/url")],
-};
+const ENDPOINTS: View = View { id: "/name", columns: &[at("ENDPOINT", "/name"), at("URL", "/url")] };
 
 /// Prints what runs.
 pub(super) fn show(session: &Session, agent: &str, revision: Option<&str>) -> Result<()> {
@@ -52,10 +49,7 @@ pub(super) fn show(session: &Session, agent: &str, revision: Option<&str>) -> Re
         print.list(&ENDPOINTS, endpoints)?;
     }
     for pod in items(&runtime, "pods") {
-        for event in items(pod, "events")
-            .iter()
-            .filter(|event| text(event, "/type") == "Warning")
-        {
+        for event in items(pod, "events").iter().filter(|event| text(event, "/type") == "Warning") {
             notice(&format!(
                 "{}: {} {}",
                 text(pod, "/name"),
@@ -72,10 +66,7 @@ pub(super) fn choose(session: &Session, agent: &AgentId) -> Result<RevisionId> {
     let current = session.api()?.get(agent::path(session, agent)?)?;
     let active = text(&current, "/activeRevisionId").to_owned();
     let found = revisions::all(session, agent, None)?;
-    let newer: Vec<&Value> = found
-        .iter()
-        .take_while(|revision| text(revision, "/id") != active)
-        .collect();
+    let newer: Vec<&Value> = found.iter().take_while(|revision| text(revision, "/id") != active).collect();
     for revision in newer.iter().take(if active.is_empty() { 0 } else { PROBES_MAX }) {
         let id = revisions::id_of(revision)?;
         match read(session, agent, &id) {
@@ -83,10 +74,7 @@ pub(super) fn choose(session: &Session, agent: &AgentId) -> Result<RevisionId> {
                 return Ok(announced(revision, "newer than the active one", id));
             }
             Err(failure) if failure.status() == Some(403) => {
-                notice(&format!(
-                    "notice: revision {} is newer and was not examined",
-                    shown(revision)
-                ));
+                notice(&format!("notice: revision {} is newer and was not examined", shown(revision)));
                 break;
             }
             _ => {}
@@ -107,40 +95,26 @@ fn announced(revision: &Value, which: &str, id: RevisionId) -> RevisionId {
 }
 
 fn shown(revision: &Value) -> String {
-    format!(
-        "{} {}",
-        revision.get("revision").unwrap_or(&Value::Null),
-        text(revision, "/id")
-    )
+    format!("{} {}", revision.get("revision").unwrap_or(&Value::Null), text(revision, "/id"))
 }
 
 fn read(session: &Session, agent: &AgentId, revision: &RevisionId) -> Result<Value> {
-    session.api()?.get(format!(
-        "{}/deployments/{revision}/runtime",
-        agent::path(session, agent)?
-    ))
+    session.api()?.get(format!("{}/deployments/{revision}/runtime", agent::path(session, agent)?))
 }
 
 fn items<'a>(value: &'a Value, member: &str) -> &'a [Value] {
-    value
-        .get(member)
-        .and_then(Value::as_array)
-        .map(Vec::as_slice)
-        .unwrap_or_default()
+    value.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
 }
 
 fn restarts(pod: &Value) -> String {
-    let counts = items(pod, "containers")
-        .iter()
-        .filter_map(|container| container.get("restartCount")?.as_u64());
+    let counts =
+        items(pod, "containers").iter().filter_map(|container| container.get("restartCount")?.as_u64());
     counts.sum::<u64>().to_string()
 }
 
 fn last_exit(pod: &Value) -> String {
     let ended = items(pod, "containers").iter().find_map(|container| {
-        let ended = container
-            .get("lastTermination")
-            .filter(|ended| !ended.is_null())?;
+        let ended = container.get("lastTermination").filter(|ended| !ended.is_null())?;
         let code = ended.get("exitCode").map(Value::to_string).unwrap_or_default();
         Some(format!("{code} {}", text(ended, "/reason")).trim().to_owned())
     });

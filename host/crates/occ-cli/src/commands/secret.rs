@@ -13,14 +13,9 @@ use crate::output::{View, at, cell};
 use crate::session::Session;
 use crate::{input, names};
 
-const VIEW: View = View {
-    id: "/id",
-    columns: &[at("ID", "/id"), at("NAME", "/name")],
-};
-const DETAILS: View = View {
-    id: "/id",
-    columns: &[at("ID", "/id"), at("NAME", "/name"), cell("CONSUMERS", consumers)],
-};
+const VIEW: View = View { id: "/id", columns: &[at("ID", "/id"), at("NAME", "/name")] };
+const DETAILS: View =
+    View { id: "/id", columns: &[at("ID", "/id"), at("NAME", "/name"), cell("CONSUMERS", consumers)] };
 
 /// What can be done with Secrets.
 #[derive(Debug, Subcommand)]
@@ -29,12 +24,7 @@ pub(crate) enum Command {
     #[command(after_help = "A minimal document:\n\nname: openai\nvalue: sk-...\n")]
     Create {
         /// Its name, 1 to 200 characters
-        #[arg(
-            long,
-            requires = "value_file",
-            required_unless_present = "file",
-            conflicts_with = "file"
-        )]
+        #[arg(long, requires = "value_file", required_unless_present = "file", conflicts_with = "file")]
         name: Option<String>,
         #[command(flatten)]
         value: ValueArgs,
@@ -99,45 +89,29 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
         Command::Create { name, value, repeat } => {
             let body = value.body(name.as_deref())?;
             let call = Call::post(session.in_namespace("secrets")?).body(body);
-            let call = call
-                .repeatable(repeat.idempotency_key)
-                .read_back("occ secret list");
+            let call = call.repeatable(repeat.idempotency_key).read_back("occ secret list");
             session.print().resource(&VIEW, &session.api()?.send(&call)?.data)
         }
         Command::List(list) => {
-            let items = session
-                .api()?
-                .list(&Call::get(session.in_namespace("secrets")?), list.limit)?;
+            let items = session.api()?.list(&Call::get(session.in_namespace("secrets")?), list.limit)?;
             session.print().list(&VIEW, &items)
         }
         Command::Get { secret } => {
             let id = names::secret(session, &secret)?;
-            session
-                .print()
-                .resource(&DETAILS, &session.api()?.get(path(session, &id)?)?)
+            session.print().resource(&DETAILS, &session.api()?.get(path(session, &id)?)?)
         }
-        Command::Update {
-            secret,
-            value,
-            condition,
-        } => {
+        Command::Update { secret, value, condition } => {
             let body = value.body(None)?;
             let id = names::secret(session, &secret)?;
             let call = Call::patch(path(session, &id)?, body).if_match(condition.tag());
-            session.print().resource(
-                &VIEW,
-                &session
-                    .api()?
-                    .send(&call.read_back(format!("occ secret get {id}")))?
-                    .data,
-            )
+            session
+                .print()
+                .resource(&VIEW, &session.api()?.send(&call.read_back(format!("occ secret get {id}")))?.data)
         }
         Command::Delete { secret, condition } => {
             let id = names::secret(session, &secret)?;
             let call = Call::delete(path(session, &id)?).if_match(condition.tag());
-            session
-                .api()?
-                .send(&call.read_back(format!("occ secret get {id}")))?;
+            session.api()?.send(&call.read_back(format!("occ secret get {id}")))?;
             session.print().deleted("secret", id.as_str())
         }
     }
@@ -149,23 +123,11 @@ fn path(session: &Session, id: &SecretId) -> Result<String> {
 
 /// Ids of those who use a Secret, and how many the caller may not see.
 fn consumers(secret: &Value) -> String {
-    let ids = [
-        "agents",
-        "configurations",
-        "credentialSources",
-        "provisioningRequests",
-    ]
-    .iter()
-    .flat_map(|kind| {
-        let found = secret
-            .pointer(&format!("/consumers/{kind}"))
-            .and_then(Value::as_array);
-        found
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(str::to_owned)
-    });
+    let ids =
+        ["agents", "configurations", "credentialSources", "provisioningRequests"].iter().flat_map(|kind| {
+            let found = secret.pointer(&format!("/consumers/{kind}")).and_then(Value::as_array);
+            found.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned)
+        });
     let mut parts: Vec<String> = ids.collect();
     match secret.pointer("/consumers/unreadable").and_then(Value::as_u64) {
         None | Some(0) => {}

@@ -77,13 +77,7 @@ pub(crate) enum Command {
 
 pub(super) fn run(session: &Session, command: Command) -> Result<()> {
     match command {
-        Command::Create {
-            service_principal,
-            name,
-            out,
-            expires_in_days,
-            repeat,
-        } => {
+        Command::Create { service_principal, name, out, expires_in_days, repeat } => {
             let mut body = Map::new();
             body.insert("servicePrincipalId".to_owned(), json!(service_principal));
             if let Some(namespace) = scope(session)? {
@@ -96,14 +90,9 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
             session.api()?;
             issue(session, Value::Object(body), &out, repeat)
         }
-        Command::List {
-            service_principal,
-            list,
-        } => {
+        Command::List { service_principal, list } => {
             let call = Call::get(ROUTE).query_if("servicePrincipalId", service_principal);
-            session
-                .print()
-                .list(&VIEW, &session.api()?.list(&call, list.limit)?)
+            session.print().list(&VIEW, &session.api()?.list(&call, list.limit)?)
         }
         Command::Revoke { id } => {
             revoke(session, &id)?;
@@ -122,11 +111,7 @@ fn scope(session: &Session) -> Result<Option<String>> {
 
 /// Opens the file first: a key that cannot be kept is not asked for, and one that was not kept is revoked.
 fn issue(session: &Session, body: Value, out: &Path, repeat: RepeatArgs) -> Result<()> {
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(out);
+    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(out);
     let file = file.map_err(|error| Failure::file(out, &error))?;
     let call = Call::post(ROUTE).body(body).repeatable(repeat.idempotency_key);
     let answer = match session.api()?.send(&call.read_back("occ service-key list")) {
@@ -143,9 +128,7 @@ fn issue(session: &Session, body: Value, out: &Path, repeat: RepeatArgs) -> Resu
         let failure = Failure::local(Exit::Failed, "FILE", format!("{}: {error}", out.display()));
         return Err(match revoke(session, &id) {
             Ok(()) => failure.hint(format!("key {id} was revoked")),
-            Err(_) => failure.hint(format!(
-                "key {id} was not kept; revoke it: occ service-key revoke {id}"
-            )),
+            Err(_) => failure.hint(format!("key {id} was not kept; revoke it: occ service-key revoke {id}")),
         });
     }
     let mut shown = answer.data;

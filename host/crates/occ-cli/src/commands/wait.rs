@@ -47,10 +47,7 @@ enum Condition {
 
 pub(super) fn run(session: &Session, command: &Wait) -> Result<()> {
     let (kind, id) = command.target.split_once('/').ok_or_else(|| {
-        Failure::usage(format!(
-            "`{}` is not of the form KIND/ID, such as agent/concierge",
-            command.target
-        ))
+        Failure::usage(format!("`{}` is not of the form KIND/ID, such as agent/concierge", command.target))
     })?;
     let whole = command.timeout.unwrap_or(match command.condition {
         Condition::Ready | Condition::Deployed => LONG,
@@ -66,10 +63,8 @@ pub(super) fn run(session: &Session, command: &Wait) -> Result<()> {
             let Some(id) = present(namespace(session, id))? else {
                 return Ok(());
             };
-            let (path, resume) = (
-                format!("/namespaces/{id}"),
-                format!("occ wait namespace/{id} --for deleted"),
-            );
+            let (path, resume) =
+                (format!("/namespaces/{id}"), format!("occ wait namespace/{id} --for deleted"));
             wait::gone(session, &path, &format!("Namespace {id}"), &resume, deadline)
         }
         ("agent", Condition::Deleted) => {
@@ -77,13 +72,7 @@ pub(super) fn run(session: &Session, command: &Wait) -> Result<()> {
                 return Ok(());
             };
             let resume = format!("occ wait agent/{id} --for deleted{}", session.namespace_flag());
-            wait::gone(
-                session,
-                &agent::path(session, &id)?,
-                &format!("Agent {id}"),
-                &resume,
-                deadline,
-            )
+            wait::gone(session, &agent::path(session, &id)?, &format!("Agent {id}"), &resume, deadline)
         }
         ("agent", Condition::Stopped) => {
             wait::stopped(session, &names::agent(session, id)?, deadline).map(|_| ())
@@ -92,9 +81,7 @@ pub(super) fn run(session: &Session, command: &Wait) -> Result<()> {
         ("namespace" | "agent", _) => Err(Failure::usage(format!(
             "a {kind} has no such condition; a namespace can be ready or deleted, an agent deployed, stopped or deleted"
         ))),
-        _ => Err(Failure::usage(format!(
-            "cannot wait for a `{kind}`; there are namespace and agent"
-        ))),
+        _ => Err(Failure::usage(format!("cannot wait for a `{kind}`; there are namespace and agent"))),
     }
 }
 

@@ -66,9 +66,7 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
                 .query_if("state", state)
                 .query_if("namespaceId", namespace.map(ToString::to_string))
                 .query_if("agentId", agent.map(|agent| agent.to_string()));
-            session
-                .print()
-                .list(&VIEW, &session.api()?.list(&call, list.limit)?)
+            session.print().list(&VIEW, &session.api()?.list(&call, list.limit)?)
         }
         Command::Get { key } => session.print().resource(&VIEW, &session.api()?.get(path(&key)?)?),
         Command::Retry { key, repeat } => {
@@ -80,10 +78,8 @@ pub(super) fn run(session: &Session, command: Command) -> Result<()> {
 
 fn path(key: &str) -> Result<String> {
     if !(1..=KEY_CHARS_MAX).contains(&key.chars().count()) {
-        return Err(
-            Failure::usage(format!("a key of work has 1 to {KEY_CHARS_MAX} characters"))
-                .hint("occ work list"),
-        );
+        return Err(Failure::usage(format!("a key of work has 1 to {KEY_CHARS_MAX} characters"))
+            .hint("occ work list"));
     }
     Ok(format!("/work/{}", segment(key)))
 }

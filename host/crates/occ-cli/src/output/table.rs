@@ -33,35 +33,20 @@ pub(crate) struct View {
 
 /// A column of the member at a JSON Pointer.
 pub(crate) const fn at(heading: &'static str, pointer: &'static str) -> Column {
-    Column {
-        heading,
-        cell: Cell::At(pointer),
-    }
+    Column { heading, cell: Cell::At(pointer) }
 }
 
 /// A column that a function makes.
 pub(crate) const fn cell(heading: &'static str, make: fn(&Value) -> String) -> Column {
-    Column {
-        heading,
-        cell: Cell::With(make),
-    }
+    Column { heading, cell: Cell::With(make) }
 }
 
 /// The whole table, headings first.
 pub(super) fn render(view: &View, values: &[Value]) -> String {
-    let mut rows: Vec<Vec<String>> = vec![
-        view.columns
-            .iter()
-            .map(|column| column.heading.to_owned())
-            .collect(),
-    ];
+    let mut rows: Vec<Vec<String>> =
+        vec![view.columns.iter().map(|column| column.heading.to_owned()).collect()];
     for value in values {
-        rows.push(
-            view.columns
-                .iter()
-                .map(|column| text_of(value, column.cell))
-                .collect(),
-        );
+        rows.push(view.columns.iter().map(|column| text_of(value, column.cell)).collect());
     }
     aligned(&rows)
 }
@@ -69,15 +54,9 @@ pub(super) fn render(view: &View, values: &[Value]) -> String {
 /// Pads each column to its widest cell.
 fn aligned(rows: &[Vec<String>]) -> String {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
-    let width = |column: usize| {
-        rows.iter()
-            .filter_map(|row| row.get(column))
-            .map(|cell| cell.chars().count())
-            .max()
-    };
-    let widths: Vec<usize> = (0..columns)
-        .map(|column| width(column).unwrap_or_default())
-        .collect();
+    let width =
+        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
+    let widths: Vec<usize> = (0..columns).map(|column| width(column).unwrap_or_default()).collect();
     let mut text = String::new();
     for row in rows {
         let mut line = String::new();
@@ -96,11 +75,7 @@ fn text_of(value: &Value, cell: Cell) -> String {
         Cell::At(pointer) => value.pointer(pointer).map_or_else(|| "-".to_owned(), shown),
         Cell::With(make) => {
             let made = make(value);
-            if made.is_empty() {
-                "-".to_owned()
-            } else {
-                cell_text(&made)
-            }
+            if made.is_empty() { "-".to_owned() } else { cell_text(&made) }
         }
     }
 }
@@ -144,10 +119,8 @@ mod tests {
 
     use super::*;
 
-    const VIEW: View = View {
-        id: "/id",
-        columns: &[at("ID", "/id"), at("NAME", "/name"), at("BACKEND", "/backendId")],
-    };
+    const VIEW: View =
+        View { id: "/id", columns: &[at("ID", "/id"), at("NAME", "/name"), at("BACKEND", "/backendId")] };
 
     #[test]
     fn columns_line_up_and_what_is_unset_is_a_dash() {
@@ -165,9 +138,6 @@ mod tests {
     fn hostile_names_cannot_move_the_cursor() {
         let row = json!({"id": "a", "name": "\u{202e}evil\u{1b}[2J\n\"q\"", "backendId": ""});
         let text = render(&VIEW, &[row]);
-        assert_eq!(
-            text.lines().nth(1),
-            Some(r#"a    "\u{202e}evil\u{1b}[2J\n\"q\""   """#)
-        );
+        assert_eq!(text.lines().nth(1), Some(r#"a    "\u{202e}evil\u{1b}[2J\n\"q\""   """#));
     }
 }

@@ -50,12 +50,7 @@ fn values(settings: &Settings) -> (String, String, String, String) {
 }
 
 fn expected(url: &str, name: &str) -> (String, String, String, String) {
-    (
-        url.to_owned(),
-        format!("ns_{name}"),
-        format!("/{name}.json"),
-        format!("/{name}.pem"),
-    )
+    (url.to_owned(), format!("ns_{name}"), format!("/{name}.json"), format!("/{name}.pem"))
 }
 
 #[test]
@@ -80,10 +75,7 @@ fn the_named_context_wins_over_the_current_one() {
     let (named, current) = (context("named", A), context("current", B));
     let settings = settle(&Global::default(), &Environment::default(), &[&named, &current]);
     assert_eq!(values(&settings), expected(A, "named"));
-    assert_eq!(
-        settings.namespace.unwrap().source,
-        Source::Context("named".to_owned())
-    );
+    assert_eq!(settings.namespace.unwrap().source, Source::Context("named".to_owned()));
 }
 
 #[test]
@@ -91,59 +83,37 @@ fn each_value_is_settled_on_its_own() {
     let current = context("current", A);
     let mut named = context("named", A);
     named.namespace = None;
-    let environment = Environment {
-        ca_bundle: Some(PathBuf::from("/variable.pem")),
-        ..Environment::default()
-    };
-    let global = Global {
-        service_key_file: Some(PathBuf::from("/flag.json")),
-        ..Global::default()
-    };
+    let environment =
+        Environment { ca_bundle: Some(PathBuf::from("/variable.pem")), ..Environment::default() };
+    let global = Global { service_key_file: Some(PathBuf::from("/flag.json")), ..Global::default() };
     let settings = settle(&global, &environment, &[&named, &current]);
     assert_eq!(
         values(&settings),
-        (
-            A.to_owned(),
-            "ns_current".to_owned(),
-            "/flag.json".to_owned(),
-            "/variable.pem".to_owned()
-        )
+        (A.to_owned(), "ns_current".to_owned(), "/flag.json".to_owned(), "/variable.pem".to_owned())
     );
 }
 
 #[test]
 fn what_a_context_holds_goes_to_its_own_origin_only() {
     let current = context("current", A);
-    let global = Global {
-        url: Some(B.to_owned()),
-        ..Global::default()
-    };
+    let global = Global { url: Some(B.to_owned()), ..Global::default() };
     let settings = settle(&global, &Environment::default(), &[&current]);
     assert_eq!(
-        (
-            settings.key_file.clone(),
-            settings.ca_bundle.clone(),
-            settings.namespace.clone()
-        ),
+        (settings.key_file.clone(), settings.ca_bundle.clone(), settings.namespace.clone()),
         (None, None, None)
     );
     let failure = settings.key().unwrap_err();
     assert_eq!(failure.exit(), Exit::Denied);
     assert!(failure.message().contains("--service-key-file"));
     // The same origin, spelt differently.
-    let global = Global {
-        url: Some("HTTPS://A.example.com:443/".to_owned()),
-        ..Global::default()
-    };
+    let global = Global { url: Some("HTTPS://A.example.com:443/".to_owned()), ..Global::default() };
     let settings = settle(&global, &Environment::default(), &[&current]);
     assert_eq!(settings.key_file.unwrap().value, PathBuf::from("/current.json"));
 }
 
 #[test]
 fn without_a_url_the_way_out_is_named() {
-    let failure = settle(&Global::default(), &Environment::default(), &[])
-        .origin()
-        .unwrap_err();
+    let failure = settle(&Global::default(), &Environment::default(), &[]).origin().unwrap_err();
     assert_eq!(failure.exit(), Exit::Usage);
     assert!(failure.message().contains("--url") && failure.message().contains("OCC_URL"));
 }
@@ -160,12 +130,9 @@ fn a_timeout_is_positive_and_whole() {
 fn a_key_file_never_shows_its_content() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("key.json");
-    for content in [
-        "canary",
-        "{\"data\":{}}",
-        "{\"data\":{\"key\":\"\"}}",
-        "{\"data\":{\"key\":\"canary\\nx\"}}",
-    ] {
+    for content in
+        ["canary", "{\"data\":{}}", "{\"data\":{\"key\":\"\"}}", "{\"data\":{\"key\":\"canary\\nx\"}}"]
+    {
         std::fs::write(&path, content).unwrap();
         let failure = read_key(&path).unwrap_err();
         assert_eq!(failure.exit(), Exit::Usage);

@@ -181,10 +181,7 @@ static CONTRACTS: [&dyn Contract; 1] = [&v0_1::V0_1];
 
 /// The adapter of a version.
 pub(crate) fn contract(version: (u64, u64)) -> Option<&'static dyn Contract> {
-    CONTRACTS
-        .iter()
-        .copied()
-        .find(|contract| contract.version() == version)
+    CONTRACTS.iter().copied().find(|contract| contract.version() == version)
 }
 
 /// Versions that this host offers, newest first, such as `0.1`.

@@ -107,81 +107,38 @@ impl Manifest {
     /// # Errors
     /// The first fault of its shape, or every rule that it breaks.
     pub fn read(bytes: &[u8]) -> Result<Self, Vec<ManifestProblem>> {
-        let manifest: Self = serde_json::from_slice(bytes).map_err(|error| {
-            vec![ManifestProblem {
-                at: String::new(),
-                rule: error.to_string(),
-            }]
-        })?;
+        let manifest: Self = serde_json::from_slice(bytes)
+            .map_err(|error| vec![ManifestProblem { at: String::new(), rule: error.to_string() }])?;
         let problems = manifest.problems();
-        if problems.is_empty() {
-            Ok(manifest)
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(manifest) } else { Err(problems) }
     }
 
     fn problems(&self) -> Vec<ManifestProblem> {
         let mut problems = Vec::new();
         let mut rule = |holds: bool, at: String, rule: &str| {
             if !holds {
-                problems.push(ManifestProblem {
-                    at,
-                    rule: rule.to_owned(),
-                });
+                problems.push(ManifestProblem { at, rule: rule.to_owned() });
             }
         };
-        rule(
-            self.schema == SCHEMA,
-            "/schema".to_owned(),
-            "must be 1: this host reads no other",
-        );
+        rule(self.schema == SCHEMA, "/schema".to_owned(), "must be 1: this host reads no other");
         let count = self.plugins.len();
-        rule(
-            (1..=PLUGINS_MAX).contains(&count),
-            "/plugins".to_owned(),
-            "must have 1 to 64 plugins",
-        );
+        rule((1..=PLUGINS_MAX).contains(&count), "/plugins".to_owned(), "must have 1 to 64 plugins");
         let mut ids = BTreeSet::new();
         for (index, plugin) in self.plugins.iter().enumerate() {
             let at = |field: &str| format!("/plugins/{index}/{field}");
             rule(is_id(&plugin.id), at("id"), "must match [a-z0-9][a-z0-9-]{0,63}");
             rule(ids.insert(&plugin.id), at("id"), "is used twice in this bundle");
-            rule(
-                is_file_name(&plugin.file),
-                at("file"),
-                "must be the name of a file beside bundle.json",
-            );
-            rule(
-                digest::is_sha256(&plugin.sha256),
-                at("sha256"),
-                "must be 64 lower-case hexadecimal digits",
-            );
+            rule(is_file_name(&plugin.file), at("file"), "must be the name of a file beside bundle.json");
+            rule(digest::is_sha256(&plugin.sha256), at("sha256"), "must be 64 lower-case hexadecimal digits");
             let known = ["kubernetes", "http", "process"];
             let optional = plugin.optional.iter().all(|name| known.contains(&name.as_str()));
-            rule(
-                optional,
-                at("optional"),
-                "must name only kubernetes, http or process",
-            );
+            rule(optional, at("optional"), "must name only kubernetes, http or process");
             let backend = (plugin.kind == Kind::Backend) == plugin.backend_type.is_some();
-            rule(
-                backend,
-                at("type"),
-                "must be given for a backend and for nothing else",
-            );
-            rule(
-                plugin.codes.len() <= CODES_MAX,
-                at("codes"),
-                "must have at most 256 codes",
-            );
+            rule(backend, at("type"), "must be given for a backend and for nothing else");
+            rule(plugin.codes.len() <= CODES_MAX, at("codes"), "must have at most 256 codes");
             for (index, code) in plugin.codes.iter().enumerate() {
                 let here = at(&format!("codes/{index}"));
-                rule(
-                    verify::is_code(&code.code),
-                    format!("{here}/code"),
-                    "must match [A-Z][A-Z0-9_]{0,63}",
-                );
+                rule(verify::is_code(&code.code), format!("{here}/code"), "must match [A-Z][A-Z0-9_]{0,63}");
                 let short = (1..=CODE_TEXT_CHARS_MAX).contains(&code.text.chars().count());
                 rule(short, format!("{here}/text"), "must have 1 to 120 characters");
             }
@@ -235,25 +192,15 @@ mod tests {
 
     fn read(plugins: &[Value]) -> Result<Manifest, Vec<ManifestProblem>> {
         Manifest::read(
-            json!({"schema": 1, "name": "n", "version": "1", "plugins": plugins})
-                .to_string()
-                .as_bytes(),
+            json!({"schema": 1, "name": "n", "version": "1", "plugins": plugins}).to_string().as_bytes(),
         )
     }
 
     #[test]
     fn the_schema_is_closed_and_every_rule_is_told() {
         let manifest = read(&[entry()]).unwrap();
-        assert!(
-            manifest.plugins[0]
-                .accepts()
-                .matches(&semver::Version::new(0, 1, 0))
-        );
-        assert!(
-            !manifest.plugins[0]
-                .accepts()
-                .matches(&semver::Version::new(1, 0, 0))
-        );
+        assert!(manifest.plugins[0].accepts().matches(&semver::Version::new(0, 1, 0)));
+        assert!(!manifest.plugins[0].accepts().matches(&semver::Version::new(1, 0, 0)));
         let mut unknown = entry();
         unknown["more"] = json!(1);
         assert!(read(&[unknown]).unwrap_err()[0].rule.contains("unknown field"));
@@ -262,20 +209,8 @@ mod tests {
         bad["file"] = json!("../x.wasm");
         bad["sha256"] = json!("abc");
         bad["type"] = json!("github");
-        let at: Vec<String> = read(&[bad])
-            .unwrap_err()
-            .into_iter()
-            .map(|problem| problem.at)
-            .collect();
-        assert_eq!(
-            at,
-            [
-                "/plugins/0/id",
-                "/plugins/0/file",
-                "/plugins/0/sha256",
-                "/plugins/0/type"
-            ]
-        );
+        let at: Vec<String> = read(&[bad]).unwrap_err().into_iter().map(|problem| problem.at).collect();
+        assert_eq!(at, ["/plugins/0/id", "/plugins/0/file", "/plugins/0/sha256", "/plugins/0/type"]);
         assert_eq!(read(&[entry(), entry()]).unwrap_err()[0].at, "/plugins/1/id");
     }
 }

@@ -120,19 +120,10 @@ impl Bundle {
         let sha256 = digest::sha256(&document);
         let standing = policy
             .standing(&sha256, of_image)
-            .ok_or_else(|| BundleError::Untrusted {
-                at: source.name(),
-                sha256,
-            })?;
-        let manifest = Manifest::read(&document).map_err(|problems| BundleError::Manifest {
-            at: source.name(),
-            problems,
-        })?;
-        Ok(Self {
-            source,
-            manifest,
-            standing,
-        })
+            .ok_or_else(|| BundleError::Untrusted { at: source.name(), sha256 })?;
+        let manifest = Manifest::read(&document)
+            .map_err(|problems| BundleError::Manifest { at: source.name(), problems })?;
+        Ok(Self { source, manifest, standing })
     }
 
     /// Its manifest.
@@ -166,10 +157,7 @@ impl<'a> Found<'a> {
     /// # Errors
     /// When the file is unreadable, too large or another one.
     pub fn bytes(&self) -> Result<Vec<u8>, BundleError> {
-        let bytes = self
-            .bundle
-            .source
-            .read(&self.entry.file, crate::inspect::COMPONENT_BYTES_MAX)?;
+        let bytes = self.bundle.source.read(&self.entry.file, crate::inspect::COMPONENT_BYTES_MAX)?;
         let found = digest::sha256(&bytes);
         if found == self.entry.sha256 {
             return Ok(bytes);
@@ -248,13 +236,9 @@ impl Library {
 
     /// Every plugin, in the order of the search.
     pub fn plugins(&self) -> impl Iterator<Item = Found<'_>> {
-        self.bundles.iter().flat_map(|bundle| {
-            bundle
-                .manifest
-                .plugins
-                .iter()
-                .map(move |entry| Found { bundle, entry })
-        })
+        self.bundles
+            .iter()
+            .flat_map(|bundle| bundle.manifest.plugins.iter().map(move |entry| Found { bundle, entry }))
     }
 
     /// Bundles that may not run.

@@ -20,10 +20,7 @@ const BUNDLES_MAX: usize = 64;
 #[derive(Debug)]
 pub(super) enum Source {
     Folder(PathBuf),
-    Archive {
-        path: PathBuf,
-        files: BTreeMap<String, Vec<u8>>,
-    },
+    Archive { path: PathBuf, files: BTreeMap<String, Vec<u8>> },
 }
 
 impl Source {
@@ -31,11 +28,7 @@ impl Source {
         if path.to_string_lossy().starts_with("oci:") {
             return Err(BundleError::Oci(path.display().to_string()));
         }
-        if path.is_dir() {
-            Ok(Self::Folder(path.to_owned()))
-        } else {
-            archive(path)
-        }
+        if path.is_dir() { Ok(Self::Folder(path.to_owned())) } else { archive(path) }
     }
 
     pub(super) fn name(&self) -> String {
@@ -54,10 +47,7 @@ impl Source {
                     Ok(bytes.clone())
                 }
                 Some(bytes) => Err(too_large(at, bytes.len(), bytes_max)),
-                None => Err(BundleError::Unreadable {
-                    at,
-                    why: "no such file in the archive".to_owned(),
-                }),
+                None => Err(BundleError::Unreadable { at, why: "no such file in the archive".to_owned() }),
             },
         }
     }
@@ -66,22 +56,14 @@ impl Source {
 /// Reads a regular file of bounded size.
 pub(crate) fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, BundleError> {
     let at = || path.display().to_string();
-    let failed = |error: std::io::Error| BundleError::Unreadable {
-        at: at(),
-        why: error.to_string(),
-    };
+    let failed = |error: std::io::Error| BundleError::Unreadable { at: at(), why: error.to_string() };
     let file = std::fs::File::open(path).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(BundleError::Unreadable {
-            at: at(),
-            why: "not a regular file".to_owned(),
-        });
+        return Err(BundleError::Unreadable { at: at(), why: "not a regular file".to_owned() });
     }
     let mut bytes = Vec::new();
-    file.take(bytes_max.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(failed)?;
+    file.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
     if u64::try_from(bytes.len()).is_ok_and(|bytes| bytes <= bytes_max) {
         return Ok(bytes);
     }
@@ -90,30 +72,21 @@ pub(crate) fn read_file(path: &Path, bytes_max: u64) -> Result<Vec<u8>, BundleEr
 }
 
 fn too_large(at: String, bytes: usize, max: u64) -> BundleError {
-    BundleError::Unreadable {
-        at,
-        why: format!("too large: {bytes} bytes of at most {max}"),
-    }
+    BundleError::Unreadable { at, why: format!("too large: {bytes} bytes of at most {max}") }
 }
 
 /// Unpacks an archive into memory: regular files at its top level only.
 fn archive(path: &Path) -> Result<Source, BundleError> {
     let at = || path.display().to_string();
     let broken = |rule: String| BundleError::Archive { at: at(), rule };
-    let file = std::fs::File::open(path).map_err(|error| BundleError::Unreadable {
-        at: at(),
-        why: error.to_string(),
-    })?;
+    let file = std::fs::File::open(path)
+        .map_err(|error| BundleError::Unreadable { at: at(), why: error.to_string() })?;
     let unpacked = flate2::read::GzDecoder::new(file).take(ARCHIVE_BYTES_MAX);
     let mut archive = tar::Archive::new(unpacked);
     let mut files = BTreeMap::new();
     for entry in archive.entries().map_err(|error| broken(error.to_string()))? {
         let mut entry = entry.map_err(|error| broken(error.to_string()))?;
-        let name = entry
-            .path()
-            .map_err(|error| broken(error.to_string()))?
-            .to_string_lossy()
-            .into_owned();
+        let name = entry.path().map_err(|error| broken(error.to_string()))?.to_string_lossy().into_owned();
         let name = name.trim_start_matches("./").trim_end_matches('/').to_owned();
         match entry.header().entry_type() {
             tar::EntryType::Directory if name.is_empty() => continue,
@@ -124,20 +97,13 @@ fn archive(path: &Path) -> Result<Source, BundleError> {
             return Err(broken(format!("it has more than {ARCHIVE_FILES_MAX} files")));
         }
         let mut bytes = Vec::new();
-        entry
-            .read_to_end(&mut bytes)
-            .map_err(|error| broken(error.to_string()))?;
+        entry.read_to_end(&mut bytes).map_err(|error| broken(error.to_string()))?;
         if u64::try_from(bytes.len()).ok() != Some(entry.size()) {
-            return Err(broken(format!(
-                "it is cut short, or larger than {ARCHIVE_BYTES_MAX} bytes"
-            )));
+            return Err(broken(format!("it is cut short, or larger than {ARCHIVE_BYTES_MAX} bytes")));
         }
         files.insert(name, bytes);
     }
-    Ok(Source::Archive {
-        path: path.to_owned(),
-        files,
-    })
+    Ok(Source::Archive { path: path.to_owned(), files })
 }
 
 /// Bundles at or in a folder, by name. `path` may itself be a bundle.
@@ -153,10 +119,7 @@ pub(super) fn bundles_in(path: &Path, required: bool) -> Result<Vec<PathBuf>, Bu
         Ok(entries) => entries,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && !required => return Ok(Vec::new()),
         Err(error) => {
-            return Err(BundleError::Unreadable {
-                at,
-                why: error.to_string(),
-            });
+            return Err(BundleError::Unreadable { at, why: error.to_string() });
         }
     };
     let mut found: Vec<PathBuf> = entries

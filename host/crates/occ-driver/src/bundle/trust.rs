@@ -59,24 +59,14 @@ impl TrustPolicy {
             keys.first().map(|_| PolicyProblem::Keys).into_iter().collect();
         let mut known = BTreeSet::new();
         for (index, text) in digests.iter().enumerate() {
-            match text
-                .strip_prefix("sha256:")
-                .filter(|digits| crate::digest::is_sha256(digits))
-            {
+            match text.strip_prefix("sha256:").filter(|digits| crate::digest::is_sha256(digits)) {
                 Some(digits) => {
                     known.insert(digits.to_owned());
                 }
                 None => problems.push(PolicyProblem::Digest(index)),
             }
         }
-        if problems.is_empty() {
-            Ok(Self {
-                digests: known,
-                allow_unsigned,
-            })
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(Self { digests: known, allow_unsigned }) } else { Err(problems) }
     }
 
     /// May a bundle with this `bundle.json` run, and why?

@@ -30,18 +30,8 @@ impl Requests {
     #[must_use]
     pub fn names(&self) -> Vec<&'static str> {
         let mut names = Vec::new();
-        names.extend(
-            self.kubernetes
-                .as_ref()
-                .is_some_and(|kinds| !kinds.is_empty())
-                .then_some("kubernetes"),
-        );
-        names.extend(
-            self.http
-                .as_ref()
-                .is_some_and(|hosts| !hosts.is_empty())
-                .then_some("http"),
-        );
+        names.extend(self.kubernetes.as_ref().is_some_and(|kinds| !kinds.is_empty()).then_some("kubernetes"));
+        names.extend(self.http.as_ref().is_some_and(|hosts| !hosts.is_empty()).then_some("http"));
         names.extend(self.process.is_some().then_some("process"));
         names
     }
@@ -106,10 +96,9 @@ impl Grants {
             Err(error) => return Err(vec![GrantProblem::Malformed(error.to_string())]),
         };
         let mut problems = Vec::new();
-        for (name, granted) in [
-            ("kubernetes", document.kubernetes.is_some()),
-            ("http", document.http.is_some()),
-        ] {
+        for (name, granted) in
+            [("kubernetes", document.kubernetes.is_some()), ("http", document.http.is_some())]
+        {
             if granted {
                 problems.push(GrantProblem::NotBuilt(name));
             }
@@ -129,19 +118,9 @@ impl Grants {
                 let granted = *name == "process" && effective.process.is_some();
                 !granted && !optional.iter().any(|optional| optional == name)
             };
-            problems.extend(
-                requests
-                    .names()
-                    .into_iter()
-                    .filter(missing)
-                    .map(GrantProblem::Missing),
-            );
+            problems.extend(requests.names().into_iter().filter(missing).map(GrantProblem::Missing));
         }
-        if problems.is_empty() {
-            Ok(effective)
-        } else {
-            Err(problems)
-        }
+        if problems.is_empty() { Ok(effective) } else { Err(problems) }
     }
 }
 
@@ -179,22 +158,10 @@ mod tests {
         );
         let one = json!({"process": {"commands": [["/bin/true"]]}});
         assert_eq!(refused(&[], one, false), [GrantProblem::DevelopmentOnly]);
-        assert!(matches!(
-            refused(&[], json!({"process": true}), true)[..],
-            [GrantProblem::Malformed(_)]
-        ));
-        assert!(matches!(
-            refused(&[], json!({"disk": {}}), true)[..],
-            [GrantProblem::Malformed(_)]
-        ));
+        assert!(matches!(refused(&[], json!({"process": true}), true)[..], [GrantProblem::Malformed(_)]));
+        assert!(matches!(refused(&[], json!({"disk": {}}), true)[..], [GrantProblem::Malformed(_)]));
         let relative = json!({"process": {"commands": [["node"]]}});
-        assert!(matches!(
-            refused(&[], relative, true)[..],
-            [GrantProblem::Malformed(_)]
-        ));
-        assert_eq!(
-            refused(&[], json!({"kubernetes": []}), true),
-            [GrantProblem::NotBuilt("kubernetes")]
-        );
+        assert!(matches!(refused(&[], relative, true)[..], [GrantProblem::Malformed(_)]));
+        assert_eq!(refused(&[], json!({"kubernetes": []}), true), [GrantProblem::NotBuilt("kubernetes")]);
     }
 }

@@ -18,10 +18,8 @@ pub(crate) enum Level {
 /// Writes one line. Fields go out as one JSON object, so that no plugin can shadow a
 /// field of the host's.
 pub(crate) fn write(cx: &CallContext, level: Level, message: &str, fields: &[(String, String)]) {
-    let fields: serde_json::Map<String, serde_json::Value> = fields
-        .iter()
-        .map(|(key, value)| (key.clone(), value.as_str().into()))
-        .collect();
+    let fields: serde_json::Map<String, serde_json::Value> =
+        fields.iter().map(|(key, value)| (key.clone(), value.as_str().into())).collect();
     let fields = serde_json::Value::Object(fields);
     macro_rules! emit {
         ($macro:ident) => {
@@ -47,7 +45,5 @@ pub(crate) fn write(cx: &CallContext, level: Level, message: &str, fields: &[(St
 
 /// No control character of a plugin reaches a terminal.
 fn one_line(text: &str) -> String {
-    text.chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .collect()
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -32,13 +32,7 @@ pub enum Capability {
 
 impl Capability {
     /// All of them.
-    pub const ALL: [Self; 5] = [
-        Self::Log,
-        Self::Settings,
-        Self::Kubernetes,
-        Self::Process,
-        Self::Wasi,
-    ];
+    pub const ALL: [Self; 5] = [Self::Log, Self::Settings, Self::Kubernetes, Self::Process, Self::Wasi];
 
     /// Lower-case name.
     #[must_use]
@@ -70,12 +64,7 @@ impl Granted {
         settings: String,
         process: Option<(Arc<dyn ProcessSupervisor>, ProcessGrant)>,
     ) -> Self {
-        Self {
-            plugin,
-            settings,
-            process,
-            refused: Mutex::default(),
-        }
+        Self { plugin, settings, process, refused: Mutex::default() }
     }
 
     /// Names of the capabilities that answer.
@@ -88,11 +77,7 @@ impl Granted {
     /// Logs, once for each plugin and capability, that something was asked for that was
     /// not granted.
     pub(crate) fn refuse(&self, capability: Capability, operation: &'static str) {
-        let first = self
-            .refused
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(capability);
+        let first = self.refused.lock().unwrap_or_else(PoisonError::into_inner).insert(capability);
         if first {
             tracing::warn!(
                 event = "plugin.capability_refused",

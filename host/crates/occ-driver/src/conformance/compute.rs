@@ -24,10 +24,7 @@ pub(super) const CHECKS: &[Named] = &[
     ("interrupted-orders-converge", interrupted_orders_converge),
     ("replacement-runs-one-at-a-time", replacement_runs_one_at_a_time),
     ("deactivate-is-done-twice", deactivate_is_done_twice),
-    (
-        "retire-spares-the-serving-revision",
-        retire_spares_the_serving_revision,
-    ),
+    ("retire-spares-the-serving-revision", retire_spares_the_serving_revision),
     ("unknown-ids-are-harmless", unknown_ids_are_harmless),
     ("stop-keeps-state", stop_keeps_state),
     ("destroy-removes-state", destroy_removes_state),
@@ -60,11 +57,7 @@ fn platform_is_stable(subject: &Subject) -> BoxFuture<'_, Finding> {
     async move {
         let first = subject.world().call(Call::Platform).await?;
         let second = subject.world().call(Call::Platform).await?;
-        if first == second {
-            Ok(())
-        } else {
-            Err("platform answers differently the second time".to_owned())
-        }
+        if first == second { Ok(()) } else { Err("platform answers differently the second time".to_owned()) }
     }
     .boxed()
 }
@@ -92,10 +85,7 @@ fn deploy_converges(subject: &Subject) -> BoxFuture<'_, Finding> {
         world.deploy(1, None).await?;
         let observation = observe(&world, 1).await?;
         if runs_something(&world) && observation.phase != Phase::Ready {
-            return Err(format!(
-                "observe: phase is {:?} after activate was done",
-                observation.phase
-            ));
+            return Err(format!("observe: phase is {:?} after activate was done", observation.phase));
         }
         if let Some(drift) = observation.drift.first().filter(|_| runs_something(&world)) {
             return Err(format!("observe: drift {} after activate was done", drift.code));
@@ -142,12 +132,8 @@ fn logs_answer(subject: &Subject) -> BoxFuture<'_, Finding> {
         let world = subject.world();
         world.deploy(1, None).await?;
         for tail_lines in [0, 2, 100] {
-            let request = LogRequest {
-                role: Role::Gateway,
-                previous: false,
-                tail_lines,
-                since_seconds: None,
-            };
+            let request =
+                LogRequest { role: Role::Gateway, previous: false, tail_lines, since_seconds: None };
             world.call(Call::ReadLogs(fixture::revision(1), request)).await?;
         }
         Ok(())
@@ -190,22 +176,13 @@ fn interrupted_orders_converge(subject: &Subject) -> BoxFuture<'_, Finding> {
         let agent = fixture::agent();
         let orders: [&[Call]; 4] = [
             &[Call::Prepare(one.clone(), None)],
-            &[
-                Call::Prepare(one.clone(), None),
-                Call::Stop(agent.clone()),
-                Call::Prepare(one.clone(), None),
-            ],
+            &[Call::Prepare(one.clone(), None), Call::Stop(agent.clone()), Call::Prepare(one.clone(), None)],
             &[
                 Call::Prepare(one.clone(), None),
                 Call::Activate(one.clone()),
                 Call::Prepare(two.clone(), Some(fixture::reference(1))),
             ],
-            &[
-                Call::Activate(one.clone()),
-                Call::Activate(two),
-                Call::Deactivate(one),
-                Call::Stop(agent),
-            ],
+            &[Call::Activate(one.clone()), Call::Activate(two), Call::Deactivate(one), Call::Stop(agent)],
         ];
         for (number, order) in orders.into_iter().enumerate() {
             let world = subject.world();
@@ -216,9 +193,7 @@ fn interrupted_orders_converge(subject: &Subject) -> BoxFuture<'_, Finding> {
             world.deploy(1, None).await?;
             world.deploy(2, Some(1)).await?;
             if held(&world) != held(&undisturbed) {
-                return Err(format!(
-                    "order {number}: ends differently from an undisturbed run"
-                ));
+                return Err(format!("order {number}: ends differently from an undisturbed run"));
             }
         }
         Ok(())
@@ -232,9 +207,7 @@ fn replacement_runs_one_at_a_time(subject: &Subject) -> BoxFuture<'_, Finding> {
         world.deploy(1, None).await?;
         let before = held(&world);
         let two = fixture::revision(2);
-        world
-            .settle(Call::Prepare(two.clone(), Some(fixture::reference(1))))
-            .await?;
+        world.settle(Call::Prepare(two.clone(), Some(fixture::reference(1)))).await?;
         if held(&world) != before {
             return Err("prepare: disturbs the serving revision".to_owned());
         }
@@ -258,11 +231,7 @@ fn deactivate_is_done_twice(subject: &Subject) -> BoxFuture<'_, Finding> {
         world.deploy(1, None).await?;
         world.settle(Call::Deactivate(fixture::revision(1))).await?;
         world.settle(Call::Deactivate(fixture::revision(1))).await?;
-        if running(&world) > 0 {
-            Err("deactivate: the revision still runs".to_owned())
-        } else {
-            Ok(())
-        }
+        if running(&world) > 0 { Err("deactivate: the revision still runs".to_owned()) } else { Ok(()) }
     }
     .boxed()
 }
@@ -275,9 +244,7 @@ fn retire_spares_the_serving_revision(subject: &Subject) -> BoxFuture<'_, Findin
         let before = held(&world);
         for gone in [vec![1], vec![1, 2]] {
             let gone = gone.into_iter().map(fixture::reference).collect();
-            world
-                .settle(Call::Retire(fixture::agent(), gone, Some(fixture::reference(2))))
-                .await?;
+            world.settle(Call::Retire(fixture::agent(), gone, Some(fixture::reference(2)))).await?;
             if held(&world) != before {
                 return Err("retire: touches the serving revision".to_owned());
             }
@@ -304,10 +271,7 @@ fn unknown_ids_are_harmless(subject: &Subject) -> BoxFuture<'_, Finding> {
         }
         let observation = observe(&world, 9).await?;
         if observation.phase != Phase::Absent {
-            return Err(format!(
-                "observe: a revision that never was is {:?}",
-                observation.phase
-            ));
+            return Err(format!("observe: a revision that never was is {:?}", observation.phase));
         }
         world.call(Call::Locate(never.clone())).await?;
         world.call(Call::Runtime(never)).await?;
@@ -349,11 +313,7 @@ fn destroy_removes_state(subject: &Subject) -> BoxFuture<'_, Finding> {
         world.deploy(1, None).await?;
         world.settle(Call::Destroy(fixture::agent())).await?;
         world.settle(Call::Destroy(fixture::agent())).await?;
-        if held(&world).is_empty() {
-            Ok(())
-        } else {
-            Err("destroy: state is left".to_owned())
-        }
+        if held(&world).is_empty() { Ok(()) } else { Err("destroy: state is left".to_owned()) }
     }
     .boxed()
 }
@@ -365,11 +325,7 @@ fn tenant_ends_empty(subject: &Subject) -> BoxFuture<'_, Finding> {
         world.settle(Call::Destroy(fixture::agent())).await?;
         world.settle(Call::DeleteTenant(fixture::tenant())).await?;
         world.settle(Call::DeleteTenant(fixture::tenant())).await?;
-        if held(&world).is_empty() {
-            Ok(())
-        } else {
-            Err("delete-tenant: something is left".to_owned())
-        }
+        if held(&world).is_empty() { Ok(()) } else { Err("delete-tenant: something is left".to_owned()) }
     }
     .boxed()
 }
@@ -377,12 +333,8 @@ fn tenant_ends_empty(subject: &Subject) -> BoxFuture<'_, Finding> {
 /// An object under the agent's own id that belongs to somebody else.
 fn foreign_objects_are_left_alone(subject: &Subject) -> BoxFuture<'_, Finding> {
     async move {
-        let probe = HttpProbe {
-            path: "/".to_owned(),
-            port: "p".to_owned(),
-            period_seconds: 1,
-            timeout_seconds: 1,
-        };
+        let probe =
+            HttpProbe { path: "/".to_owned(), port: "p".to_owned(), period_seconds: 1, timeout_seconds: 1 };
         let foreign = ProcessSpec {
             id: fixture::agent().agent_id,
             labels: Vec::new(),
@@ -424,15 +376,9 @@ fn limits_are_survived(subject: &Subject) -> BoxFuture<'_, Finding> {
         whole.deploy(1, None).await?;
         let world = subject.world();
         for host_calls in 0..4 {
-            let bounds = CallLimits {
-                host_calls,
-                ..limits()
-            };
+            let bounds = CallLimits { host_calls, ..limits() };
             let cut = subject.bounded(bounds, Arc::clone(&world.processes));
-            for call in [
-                Call::Prepare(fixture::revision(1), None),
-                Call::Activate(fixture::revision(1)),
-            ] {
+            for call in [Call::Prepare(fixture::revision(1), None), Call::Activate(fixture::revision(1))] {
                 // Whether it was cut there is not the question.
                 let _ = cut.call(call).await;
             }

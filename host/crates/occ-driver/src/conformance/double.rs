@@ -76,22 +76,12 @@ impl FakeSupervisor {
     /// How often processes were started, over all entries of a tenant.
     #[must_use]
     pub fn starts(&self, tenant: &str) -> u32 {
-        self.entries()
-            .values()
-            .filter(|entry| entry.tenant == tenant)
-            .map(|entry| entry.starts)
-            .sum()
+        self.entries().values().filter(|entry| entry.tenant == tenant).map(|entry| entry.starts).sum()
     }
 
     /// Lets a tenant own a running entry of this id, as if another driver had made it.
     pub fn plant(&self, tenant: &str, spec: ProcessSpec) {
-        let entry = Entry {
-            tenant: tenant.to_owned(),
-            spec,
-            life: Life::Ready,
-            starts: 1,
-            ready_once: true,
-        };
+        let entry = Entry { tenant: tenant.to_owned(), spec, life: Life::Ready, starts: 1, ready_once: true };
         self.entries().insert(entry.spec.id.clone(), entry);
     }
 
@@ -99,13 +89,7 @@ impl FakeSupervisor {
         let tenant = tenant(cx)?;
         let mut entries = self.entries();
         let Some(entry) = entries.get_mut(&spec.id) else {
-            let entry = Entry {
-                tenant,
-                spec,
-                life: Life::Starting,
-                starts: 1,
-                ready_once: false,
-            };
+            let entry = Entry { tenant, spec, life: Life::Starting, starts: 1, ready_once: false };
             let status = entry.status();
             entries.insert(entry.spec.id.clone(), entry);
             return Ok(status);
@@ -144,9 +128,7 @@ impl FakeSupervisor {
 }
 
 fn tenant(cx: &CallContext) -> Result<String, ProcessError> {
-    cx.tenant
-        .clone()
-        .ok_or_else(|| ProcessRefusal::OutsideTenant.into())
+    cx.tenant.clone().ok_or_else(|| ProcessRefusal::OutsideTenant.into())
 }
 
 fn digest_of(spec: &ProcessSpec) -> String {
@@ -168,11 +150,7 @@ impl Entry {
         let number = |index: usize| PORT_FIRST.saturating_add(u16::try_from(index).unwrap_or(0));
         let bound = |(index, port): (usize, &Port)| Port {
             name: port.name.clone(),
-            number: if port.number == 0 {
-                number(index)
-            } else {
-                port.number
-            },
+            number: if port.number == 0 { number(index) } else { port.number },
         };
         ProcessStatus {
             id: self.spec.id.clone(),
@@ -197,11 +175,7 @@ impl Entry {
 
 impl ProcessSupervisor for FakeSupervisor {
     fn check(&self, _grant: &ProcessGrant, command: &[String]) -> Result<(), ProcessError> {
-        if command.is_empty() {
-            Err(ProcessRefusal::Malformed.into())
-        } else {
-            Ok(())
-        }
+        if command.is_empty() { Err(ProcessRefusal::Malformed.into()) } else { Ok(()) }
     }
 
     fn start<'a>(
@@ -228,13 +202,8 @@ impl ProcessSupervisor for FakeSupervisor {
         cx: &'a CallContext,
         id: &'a str,
     ) -> BoxFuture<'a, Result<(), ProcessError>> {
-        let gone = self.own(cx, id, |entry| {
-            if entry.life == Life::Stopped {
-                Ok(())
-            } else {
-                Err(ProcessError::InUse)
-            }
-        });
+        let gone = self
+            .own(cx, id, |entry| if entry.life == Life::Stopped { Ok(()) } else { Err(ProcessError::InUse) });
         if gone.is_ok() {
             self.entries().remove(id);
         }
@@ -267,11 +236,8 @@ impl ProcessSupervisor for FakeSupervisor {
         tail_lines: u32,
         _since_seconds: Option<u32>,
     ) -> BoxFuture<'a, Result<Vec<LogLine>, ProcessError>> {
-        let line = |number: u32| LogLine {
-            time_ms: None,
-            error_stream: false,
-            text: format!("line {number}"),
-        };
+        let line =
+            |number: u32| LogLine { time_ms: None, error_stream: false, text: format!("line {number}") };
         ready(self.own(cx, id, |_| Ok((0..tail_lines.min(3)).map(line).collect()))).boxed()
     }
 }

@@ -21,11 +21,7 @@ const SCRATCH: &str = "/tmp";
 const CONFIGURATION: &str = "/etc/agent/configuration.json";
 
 pub(super) fn tenant() -> Tenant {
-    Tenant {
-        namespace_id: TENANT.to_owned(),
-        name: "conformance".to_owned(),
-        existing_namespace: None,
-    }
+    Tenant { namespace_id: TENANT.to_owned(), name: "conformance".to_owned(), existing_namespace: None }
 }
 
 pub(super) fn agent() -> Agent {
@@ -37,17 +33,11 @@ pub(super) fn agent() -> Agent {
 }
 
 pub(super) fn unknown_agent() -> Agent {
-    Agent {
-        agent_id: UNKNOWN_AGENT.to_owned(),
-        ..agent()
-    }
+    Agent { agent_id: UNKNOWN_AGENT.to_owned(), ..agent() }
 }
 
 pub(super) fn reference(number: u64) -> RevisionRef {
-    RevisionRef {
-        revision_id: format!("rev_00000000-0000-4000-8000-{number:012}"),
-        number,
-    }
+    RevisionRef { revision_id: format!("rev_00000000-0000-4000-8000-{number:012}"), number }
 }
 
 pub(super) fn revision(number: u64) -> Revision {
@@ -62,19 +52,13 @@ pub(super) fn revision(number: u64) -> Revision {
         },
         harness: plan.harness.clone(),
         plan,
-        secrets: vec![SecretLocation {
-            secret_id: SECRET.to_owned(),
-            location: json!({}),
-        }],
+        secrets: vec![SecretLocation { secret_id: SECRET.to_owned(), location: json!({}) }],
     }
 }
 
 /// A plan of one container with every kind of environment value.
 pub(super) fn plan(number: u64) -> Plan {
-    let env = |name: &str, value| EnvVar {
-        name: name.to_owned(),
-        value,
-    };
+    let env = |name: &str, value| EnvVar { name: name.to_owned(), value };
     let literal = |text: &str| EnvValue::Literal(text.to_owned());
     Plan {
         harness: HarnessIdentity {
@@ -89,34 +73,22 @@ pub(super) fn plan(number: u64) -> Plan {
             args: vec!["gateway".to_owned(), "run".to_owned()],
             env: vec![
                 env("AGENT_GENERATION", literal(&number.to_string())),
-                env(
-                    "AGENT_CONFIGURATION",
-                    EnvValue::FilePath(CONFIGURATION.to_owned()),
-                ),
+                env("AGENT_CONFIGURATION", EnvValue::FilePath(CONFIGURATION.to_owned())),
                 env("AGENT_STATE", EnvValue::StatePath("state".to_owned())),
                 env("AGENT_SCRATCH", EnvValue::ScratchPath("scratch".to_owned())),
                 env("AGENT_PORT", EnvValue::PortNumber("gateway".to_owned())),
                 env("AGENT_REVISION", EnvValue::RevisionId),
                 env("AGENT_KEY", EnvValue::Secret(SECRET.to_owned())),
-                env(
-                    "AGENT_PASSWORD",
-                    EnvValue::Generated("gateway-password".to_owned()),
-                ),
+                env("AGENT_PASSWORD", EnvValue::Generated("gateway-password".to_owned())),
             ],
-            ports: vec![Port {
-                name: "gateway".to_owned(),
-                number: 18_789,
-            }],
+            ports: vec![Port { name: "gateway".to_owned(), number: 18_789 }],
             readiness: HttpProbe {
                 path: "/readyz".to_owned(),
                 port: "gateway".to_owned(),
                 period_seconds: 5,
                 timeout_seconds: 2,
             },
-            state: vec![StateMount {
-                name: "state".to_owned(),
-                path: STATE.to_owned(),
-            }],
+            state: vec![StateMount { name: "state".to_owned(), path: STATE.to_owned() }],
             scratch: vec![ScratchMount {
                 name: "scratch".to_owned(),
                 path: SCRATCH.to_owned(),
@@ -154,10 +126,6 @@ pub(super) fn request() -> HarnessRequest {
             source: None,
         }),
         secret_bindings: Vec::new(),
-        platform: PlatformFacts {
-            bind: Bind::Loopback,
-            gateway_port: 18_789,
-            trusted_proxies: Vec::new(),
-        },
+        platform: PlatformFacts { bind: Bind::Loopback, gateway_port: 18_789, trusted_proxies: Vec::new() },
     }
 }

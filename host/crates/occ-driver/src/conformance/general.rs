@@ -35,9 +35,9 @@ fn settings_schema_is_closed(subject: &Subject) -> BoxFuture<'_, Finding> {
     async move {
         match open {
             None => Ok(()),
-            Some(at) => Err(format!(
-                "settings-schema{at}: an object without additionalProperties: false or a schema"
-            )),
+            Some(at) => {
+                Err(format!("settings-schema{at}: an object without additionalProperties: false or a schema"))
+            }
         }
     }
     .boxed()
@@ -47,45 +47,24 @@ fn settings_schema_is_closed(subject: &Subject) -> BoxFuture<'_, Finding> {
 fn open_at(schema: &Value, at: &str) -> Option<String> {
     let object = schema.as_object()?;
     let describes_object = object.get("type") == Some(&json!("object")) || object.contains_key("properties");
-    let closes = |key: &str| {
-        object
-            .get(key)
-            .is_some_and(|rest| *rest == json!(false) || rest.is_object())
-    };
+    let closes = |key: &str| object.get(key).is_some_and(|rest| *rest == json!(false) || rest.is_object());
     if describes_object && !closes("additionalProperties") && !closes("unevaluatedProperties") {
         return Some(at.to_owned());
     }
-    let one = |key: &str| {
-        object
-            .get(key)
-            .and_then(|inner| open_at(inner, &format!("{at}/{key}")))
-    };
+    let one = |key: &str| object.get(key).and_then(|inner| open_at(inner, &format!("{at}/{key}")));
     let named = |key: &str| {
         let members = object.get(key)?.as_object()?;
-        members
-            .iter()
-            .find_map(|(name, inner)| open_at(inner, &format!("{at}/{key}/{name}")))
+        members.iter().find_map(|(name, inner)| open_at(inner, &format!("{at}/{key}/{name}")))
     };
     let listed = |key: &str| {
         let items = object.get(key)?.as_array()?;
-        items
-            .iter()
-            .enumerate()
-            .find_map(|(index, inner)| open_at(inner, &format!("{at}/{key}/{index}")))
+        items.iter().enumerate().find_map(|(index, inner)| open_at(inner, &format!("{at}/{key}/{index}")))
     };
     ["additionalProperties", "items", "not", "if", "then", "else"]
         .into_iter()
         .find_map(one)
-        .or_else(|| {
-            ["properties", "patternProperties", "$defs"]
-                .into_iter()
-                .find_map(named)
-        })
-        .or_else(|| {
-            ["prefixItems", "anyOf", "oneOf", "allOf"]
-                .into_iter()
-                .find_map(listed)
-        })
+        .or_else(|| ["properties", "patternProperties", "$defs"].into_iter().find_map(named))
+        .or_else(|| ["prefixItems", "anyOf", "oneOf", "allOf"].into_iter().find_map(listed))
 }
 
 fn settings_are_accepted(subject: &Subject) -> BoxFuture<'_, Finding> {

@@ -12,10 +12,7 @@ use crate::types::{EnvValue, HarnessRequest, Plan, Refusal};
 pub(super) const CHECKS: &[Named] = &[
     ("configuration-resolves", configuration_resolves),
     ("resolution-is-deterministic", resolution_is_deterministic),
-    (
-        "environment-has-no-absolute-path",
-        environment_has_no_absolute_path,
-    ),
+    ("environment-has-no-absolute-path", environment_has_no_absolute_path),
     ("broken-configuration-is-refused", broken_configuration_is_refused),
 ];
 
@@ -32,9 +29,7 @@ async fn plan(subject: &Subject) -> Result<Plan, String> {
         let at: Vec<String> = problems.into_iter().map(|problem| problem.path).collect();
         format!("resolve: refuses the suite's configuration at {}", at.join(", "))
     };
-    resolve(&subject.world(), fixture::request())
-        .await?
-        .map_err(refused)
+    resolve(&subject.world(), fixture::request()).await?.map_err(refused)
 }
 
 fn configuration_resolves(subject: &Subject) -> BoxFuture<'_, Finding> {
@@ -44,11 +39,7 @@ fn configuration_resolves(subject: &Subject) -> BoxFuture<'_, Finding> {
 fn resolution_is_deterministic(subject: &Subject) -> BoxFuture<'_, Finding> {
     async move {
         let (first, second) = (plan(subject).await?, plan(subject).await?);
-        if first == second {
-            Ok(())
-        } else {
-            Err("resolve: another plan for the same request".to_owned())
-        }
+        if first == second { Ok(()) } else { Err("resolve: another plan for the same request".to_owned()) }
     }
     .boxed()
 }
@@ -68,23 +59,15 @@ fn environment_has_no_absolute_path(subject: &Subject) -> BoxFuture<'_, Finding>
 
 fn broken_configuration_is_refused(subject: &Subject) -> BoxFuture<'_, Finding> {
     async move {
-        for configuration in [
-            json!([]),
-            json!("text"),
-            json!(null),
-            json!({"agents": []}),
-            json!({"agents": 7}),
-        ] {
-            let request = HarnessRequest {
-                configuration,
-                ..fixture::request()
-            };
+        for configuration in
+            [json!([]), json!("text"), json!(null), json!({"agents": []}), json!({"agents": 7})]
+        {
+            let request = HarnessRequest { configuration, ..fixture::request() };
             match resolve(&subject.world(), request).await? {
                 Ok(_) => return Err("resolve: makes a plan of a broken configuration".to_owned()),
                 Err(Refusal::Invalid(problems) | Refusal::Unsupported(problems)) => {
-                    if let Some(problem) = problems
-                        .iter()
-                        .find(|problem| !problem.path.starts_with("/configuration"))
+                    if let Some(problem) =
+                        problems.iter().find(|problem| !problem.path.starts_with("/configuration"))
                     {
                         return Err(format!(
                             "resolve: {} does not point into the configuration",

@@ -40,20 +40,12 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(file: &Path, kind: Kind) -> Self {
-        Self {
-            file: file.display().to_string(),
-            kind,
-            checks: Vec::new(),
-        }
+        Self { file: file.display().to_string(), kind, checks: Vec::new() }
     }
 
     pub(super) fn add(&mut self, name: &'static str, started: Instant, finding: Finding) {
         let outcome = finding.map_or_else(Outcome::Failed, |()| Outcome::Passed);
-        self.checks.push(Check {
-            name,
-            outcome,
-            duration: started.elapsed(),
-        });
+        self.checks.push(Check { name, outcome, duration: started.elapsed() });
     }
 
     /// Did the component pass every check?
@@ -64,20 +56,13 @@ impl Report {
 
     /// Checks that it failed.
     pub fn failed(&self) -> impl Iterator<Item = &Check> {
-        self.checks
-            .iter()
-            .filter(|check| check.outcome != Outcome::Passed)
+        self.checks.iter().filter(|check| check.outcome != Outcome::Passed)
     }
 
     /// One line a check, then a summary.
     #[must_use]
     pub fn table(&self) -> String {
-        let width = self
-            .checks
-            .iter()
-            .map(|check| check.name.len())
-            .max()
-            .unwrap_or(0);
+        let width = self.checks.iter().map(|check| check.name.len()).max().unwrap_or(0);
         let mut text = String::new();
         for check in &self.checks {
             let (word, why) = match &check.outcome {
@@ -91,13 +76,7 @@ impl Report {
         }
         let (failed, all) = (self.failed().count(), self.checks.len());
         let verdict = if failed == 0 { "passed" } else { "failed" };
-        let _ = writeln!(
-            text,
-            "{}: {verdict} as {}, {} of {all} checks",
-            self.file,
-            self.kind,
-            all - failed
-        );
+        let _ = writeln!(text, "{}: {verdict} as {}, {} of {all} checks", self.file, self.kind, all - failed);
         text
     }
 
@@ -124,11 +103,7 @@ impl Report {
             let _ = match &check.outcome {
                 Outcome::Passed => writeln!(text, "{head}/>"),
                 Outcome::Failed(why) => {
-                    writeln!(
-                        text,
-                        "{head}>\n    <failure message=\"{}\"/>\n  </testcase>",
-                        escape(why)
-                    )
+                    writeln!(text, "{head}>\n    <failure message=\"{}\"/>\n  </testcase>", escape(why))
                 }
             };
         }
@@ -158,11 +133,7 @@ mod tests {
 
     #[test]
     fn a_report_reads_as_table_and_as_junit() {
-        let check = |name, outcome| Check {
-            name,
-            outcome,
-            duration: Duration::from_millis(5),
-        };
+        let check = |name, outcome| Check { name, outcome, duration: Duration::from_millis(5) };
         let report = Report {
             file: "a<b>.wasm".to_owned(),
             kind: Kind::Compute,
@@ -174,19 +145,10 @@ mod tests {
         assert!(!report.passed());
         let table = report.table();
         assert!(table.contains("pass  stop-keeps-state       5 ms\n"), "{table}");
-        assert!(
-            table.contains("FAIL  retire                 5 ms  says \"no\" & stops\n"),
-            "{table}"
-        );
+        assert!(table.contains("FAIL  retire                 5 ms  says \"no\" & stops\n"), "{table}");
         assert!(table.ends_with("failed as compute, 1 of 2 checks\n"), "{table}");
         let junit = report.junit();
-        assert!(
-            junit.contains("name=\"a&lt;b&gt;.wasm\" tests=\"2\" failures=\"1\""),
-            "{junit}"
-        );
-        assert!(
-            junit.contains("message=\"says &quot;no&quot; &amp; stops\""),
-            "{junit}"
-        );
+        assert!(junit.contains("name=\"a&lt;b&gt;.wasm\" tests=\"2\" failures=\"1\""), "{junit}");
+        assert!(junit.contains("message=\"says &quot;no&quot; &amp; stops\""), "{junit}");
     }
 }

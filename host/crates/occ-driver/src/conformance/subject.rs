@@ -47,20 +47,10 @@ impl Subject {
             Ok(_) => return Err("describe answers something else".to_owned()),
             Err(error) => return Err(format!("describe: {error}")),
         };
-        let example = || {
-            description
-                .settings_schema
-                .pointer("/examples/0")
-                .cloned()
-                .unwrap_or_else(|| json!({}))
-        };
+        let example =
+            || description.settings_schema.pointer("/examples/0").cloned().unwrap_or_else(|| json!({}));
         let settings = settings.cloned().unwrap_or_else(example);
-        Ok(Self {
-            services: services.clone(),
-            prepared,
-            settings,
-            description,
-        })
+        Ok(Self { services: services.clone(), prepared, settings, description })
     }
 
     pub(super) fn settings(&self) -> &Value {
@@ -79,45 +69,29 @@ impl Subject {
     /// The same with other bounds; the doubles may be another world's.
     pub(super) fn bounded(&self, limits: CallLimits, processes: Arc<FakeSupervisor>) -> World {
         let granted = granted(&self.settings, Arc::clone(&processes));
-        World {
-            plugin: assembled(&self.services, &self.prepared, granted, limits),
-            processes,
-        }
+        World { plugin: assembled(&self.services, &self.prepared, granted, limits), processes }
     }
 
     /// The settings against the schema and the plugin's own rules.
     pub(super) async fn check_settings(&self, settings: &Value) -> Result<(), String> {
         let mut plugin = self.world().plugin;
-        load::check_settings(&mut plugin, settings)
-            .await
-            .map_err(|error| error.to_string())
+        load::check_settings(&mut plugin, settings).await.map_err(|error| error.to_string())
     }
 }
 
 pub(super) fn limits() -> CallLimits {
-    CallLimits {
-        wall: WALL,
-        wall_reconcile: WALL,
-        ..CallLimits::default()
-    }
+    CallLimits { wall: WALL, wall_reconcile: WALL, ..CallLimits::default() }
 }
 
 fn make(services: &Services, prepared: &Prepared, settings: &Value, limits: CallLimits) -> World {
     let processes = Arc::new(FakeSupervisor::default());
     let granted = granted(settings, Arc::clone(&processes));
-    World {
-        plugin: assembled(services, prepared, granted, limits),
-        processes,
-    }
+    World { plugin: assembled(services, prepared, granted, limits), processes }
 }
 
 fn granted(settings: &Value, processes: Arc<FakeSupervisor>) -> Granted {
     let supervisor: Arc<dyn ProcessSupervisor> = processes;
-    Granted::new(
-        "under-test".to_owned(),
-        settings.to_string(),
-        Some((supervisor, ProcessGrant::default())),
-    )
+    Granted::new("under-test".to_owned(), settings.to_string(), Some((supervisor, ProcessGrant::default())))
 }
 
 fn assembled(services: &Services, prepared: &Prepared, granted: Granted, limits: CallLimits) -> Plugin {
@@ -152,10 +126,7 @@ impl World {
         let operation = call.operation();
         let cx = CallContext::work(fixture::TENANT, "conformance", 1, Instant::now() + WALL)
             .about(fixture::agent().agent_id, None);
-        self.plugin
-            .call(&cx, call)
-            .await
-            .map_err(|error| format!("{operation}: {error}"))
+        self.plugin.call(&cx, call).await.map_err(|error| format!("{operation}: {error}"))
     }
 
     /// One reconciling call; a wait must say why.
@@ -190,8 +161,7 @@ impl World {
     pub(super) async fn deploy(&self, number: u64, serving: Option<u64>) -> Result<(), String> {
         self.settle(Call::EnsureTenant(fixture::tenant())).await?;
         let revision = fixture::revision(number);
-        self.settle(Call::Prepare(revision.clone(), serving.map(fixture::reference)))
-            .await?;
+        self.settle(Call::Prepare(revision.clone(), serving.map(fixture::reference))).await?;
         self.settle(Call::Activate(revision)).await
     }
 }

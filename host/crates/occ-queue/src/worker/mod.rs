@@ -49,11 +49,7 @@ pub struct Database {
 
 impl From<PgPool> for Database {
     fn from(pool: PgPool) -> Self {
-        Self {
-            leases: pool.clone(),
-            listener: Some(pool.clone()),
-            pool,
-        }
+        Self { leases: pool.clone(), listener: Some(pool.clone()), pool }
     }
 }
 
@@ -132,12 +128,7 @@ impl<H: Handler> Worker<H> {
         let running = finisher.running();
         let mut batches = JoinSet::new();
         let handler = Arc::clone(&self.context.handler);
-        batches.spawn(finish::run_batches(
-            self.context.pool.clone(),
-            handler,
-            ends,
-            running,
-        ));
+        batches.spawn(finish::run_batches(self.context.pool.clone(), handler, ends, running));
 
         let mut round = Round {
             slots: Slots::new(self.context.settings.slots),
@@ -163,11 +154,7 @@ impl<H: Handler> Worker<H> {
 
     /// One look at the queue. True when another one is worth it at once.
     async fn look(&self, round: &mut Round, finisher: &Finisher) -> bool {
-        let looked = timeout(
-            self.context.settings.database_timeout,
-            self.try_look(round, finisher),
-        )
-        .await;
+        let looked = timeout(self.context.settings.database_timeout, self.try_look(round, finisher)).await;
         match looked {
             Ok(Ok(again)) => {
                 round.looks = if again { round.looks + 1 } else { 0 };
@@ -205,9 +192,7 @@ impl<H: Handler> Worker<H> {
         self.start(round, Class::User, found.claims.drain(..), finisher);
         // Upkeep waits for nobody: one look a poll is enough while nothing frees a slot for it.
         let share = round.slots.upkeep_share();
-        let due = round
-            .upkeep_looked
-            .is_none_or(|at| at.elapsed() >= self.context.settings.poll * 9 / 10);
+        let due = round.upkeep_looked.is_none_or(|at| at.elapsed() >= self.context.settings.poll * 9 / 10);
         if share > 0 && (due || round.slots.upkeep_waits()) {
             let mut upkeep = self.claim(Class::Upkeep, share, &skip).await?;
             round.upkeep_looked = Some(Instant::now());
@@ -339,9 +324,7 @@ impl<H: Handler> Worker<H> {
     }
 
     fn show(&self, round: &Round) {
-        self.context
-            .stats
-            .running(round.slots.user(), round.slots.upkeep());
+        self.context.stats.running(round.slots.user(), round.slots.upkeep());
     }
 
     async fn drain(&self, round: &mut Round) {

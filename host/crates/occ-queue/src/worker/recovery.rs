@@ -93,8 +93,6 @@ async fn recover<H: Handler>(context: &Context<H>) -> Result<(), QueueError> {
         }
     }
     tx.commit().await?;
-    context
-        .stats
-        .count(|counts| counts.recovered += u64::try_from(recovered).unwrap_or(u64::MAX));
+    context.stats.count(|counts| counts.recovered += u64::try_from(recovered).unwrap_or(u64::MAX));
     Ok(())
 }

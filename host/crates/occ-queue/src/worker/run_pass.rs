@@ -32,9 +32,7 @@ pub(crate) struct Context<H> {
 
 impl<H> std::fmt::Debug for Context<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Context")
-            .field("settings", &self.settings)
-            .finish_non_exhaustive()
+        f.debug_struct("Context").field("settings", &self.settings).finish_non_exhaustive()
     }
 }
 
@@ -45,12 +43,7 @@ pub(super) async fn run_pass<H: Handler>(context: &Context<H>, finisher: &Finish
     context.handler.ended(pass.claim());
     let outcome = Box::pin(end(finisher, &pass, verdict)).await;
     let kind = &pass.claim().kind;
-    tracing::debug!(
-        event = "queue.pass",
-        kind,
-        outcome = outcome.as_str(),
-        attempt = pass.claim().attempt
-    );
+    tracing::debug!(event = "queue.pass", kind, outcome = outcome.as_str(), attempt = pass.claim().attempt);
     context.stats.passed(kind, outcome, began.elapsed());
 }
 
@@ -72,23 +65,11 @@ async fn decide<H: Handler>(context: &Context<H>, pass: &Pass) -> Verdict {
 
 async fn drive<H: Handler>(handler: &H, pass: &Pass) -> Verdict {
     if pass.claim().settling() {
-        return handler
-            .give_up(
-                pass,
-                GiveUp {
-                    code: pass.claim().settle_code(),
-                    deadline: false,
-                },
-            )
-            .await;
+        return handler.give_up(pass, GiveUp { code: pass.claim().settle_code(), deadline: false }).await;
     }
     match handler.run(pass).await {
         Verdict::Defer { code, outage, .. } if pass.past_deadline() => {
-            let code = if outage {
-                code
-            } else {
-                Code::new("CONVERGENCE_DEADLINE_EXCEEDED")
-            };
+            let code = if outage { code } else { Code::new("CONVERGENCE_DEADLINE_EXCEEDED") };
             handler.give_up(pass, GiveUp { code, deadline: true }).await
         }
         verdict => verdict,

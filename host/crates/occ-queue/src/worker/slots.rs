@@ -14,12 +14,7 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(total: usize) -> Self {
-        Self {
-            total: total.max(1),
-            user: 0,
-            upkeep: 0,
-            upkeep_due: false,
-        }
+        Self { total: total.max(1), user: 0, upkeep: 0, upkeep_due: false }
     }
 
     pub(super) fn free(&self) -> usize {

@@ -15,25 +15,22 @@ use crate::session::Session;
 /// Reads at once.
 const READS_MAX: usize = 4;
 
-const VIEW: View = View {
-    id: "/id",
-    columns: &[
-        cell("", |revision| {
-            if revision.get("active") == Some(&json!(true)) {
-                "*".to_owned()
-            } else {
-                " ".to_owned()
-            }
-        }),
-        at("REVISION", "/revision"),
-        at("ID", "/id"),
-        at("STATUS", "/status"),
-        at("CONFIGURATION", "/configurationId"),
-        at("GENERATION", "/configurationGeneration"),
-        at("ROLLBACK OF", "/rollbackOf"),
-        at("CREATED", "/createdAt"),
-    ],
-};
+const VIEW: View =
+    View {
+        id: "/id",
+        columns: &[
+            cell("", |revision| {
+                if revision.get("active") == Some(&json!(true)) { "*".to_owned() } else { " ".to_owned() }
+            }),
+            at("REVISION", "/revision"),
+            at("ID", "/id"),
+            at("STATUS", "/status"),
+            at("CONFIGURATION", "/configurationId"),
+            at("GENERATION", "/configurationGeneration"),
+            at("ROLLBACK OF", "/rollbackOf"),
+            at("CREATED", "/createdAt"),
+        ],
+    };
 
 /// Prints them; the table has the status of each and marks the active one.
 pub(super) fn list(session: &Session, agent: &AgentId, limit: Option<usize>) -> Result<()> {
@@ -77,12 +74,8 @@ pub(super) fn numbered(session: &Session, agent: &AgentId, number: u64) -> Resul
     let found = all(session, agent, None)?;
     let revision = found.iter().find(|revision| number_of(revision) == number);
     id_of(revision.ok_or_else(|| {
-        Failure::local(
-            Exit::NotFound,
-            "NO_SUCH_REVISION",
-            format!("Agent {agent} has no revision {number}"),
-        )
-        .hint(format!("occ agent revisions {agent}"))
+        Failure::local(Exit::NotFound, "NO_SUCH_REVISION", format!("Agent {agent} has no revision {number}"))
+            .hint(format!("occ agent revisions {agent}"))
     })?)
 }
 
@@ -92,9 +85,7 @@ pub(in crate::commands) fn all(
     agent: &AgentId,
     limit: Option<usize>,
 ) -> Result<Vec<Value>> {
-    session
-        .api()?
-        .list(&Call::get(format!("{}/revisions", path(session, agent)?)), limit)
+    session.api()?.list(&Call::get(format!("{}/revisions", path(session, agent)?)), limit)
 }
 
 /// The id of a revision.
@@ -104,12 +95,8 @@ pub(in crate::commands) fn id_of(revision: &Value) -> Result<RevisionId> {
 
 /// The failure when there is nothing to look at.
 pub(in crate::commands) fn never_deployed(agent: &AgentId) -> Failure {
-    Failure::local(
-        Exit::NotFound,
-        "NEVER_DEPLOYED",
-        format!("Agent {agent} was never deployed"),
-    )
-    .hint(format!("occ agent deploy {agent} --wait"))
+    Failure::local(Exit::NotFound, "NEVER_DEPLOYED", format!("Agent {agent} was never deployed"))
+        .hint(format!("occ agent deploy {agent} --wait"))
 }
 
 /// The status of each deployment; `-` for one that cannot be read.
@@ -117,10 +104,7 @@ fn statuses(session: &Session, agent: &AgentId, revisions: &[Value]) -> Result<V
     let (api, base) = (session.api()?, path(session, agent)?);
     let read = |revision: &Value| {
         let deployment = api.get(format!("{base}/deployments/{}", text(revision, "/id")));
-        deployment.map_or_else(
-            |_| "-".to_owned(),
-            |deployment| text(&deployment, "/status").to_owned(),
-        )
+        deployment.map_or_else(|_| "-".to_owned(), |deployment| text(&deployment, "/status").to_owned())
     };
     let share = revisions.len().div_ceil(READS_MAX).max(1);
     let read = &read;
@@ -129,10 +113,7 @@ fn statuses(session: &Session, agent: &AgentId, revisions: &[Value]) -> Result<V
             .chunks(share)
             .map(|share| scope.spawn(move || share.iter().map(read).collect::<Vec<String>>()))
             .collect();
-        readers
-            .into_iter()
-            .map(thread::ScopedJoinHandle::join)
-            .collect::<Vec<_>>()
+        readers.into_iter().map(thread::ScopedJoinHandle::join).collect::<Vec<_>>()
     });
     let mut all = Vec::with_capacity(revisions.len());
     for share in shares {

@@ -20,9 +20,7 @@ impl log::Host for CallState {
         fields: Vec<(String, String)>,
     ) -> wasmtime::Result<()> {
         self.enter_host(Capability::Log)?;
-        let bytes = fields
-            .iter()
-            .fold(message.len(), |sum, (key, value)| sum + key.len() + value.len());
+        let bytes = fields.iter().fold(message.len(), |sum, (key, value)| sum + key.len() + value.len());
         self.log(bytes, 1)?;
         let level = match level {
             log::Level::Debug => Level::Debug,
@@ -47,9 +45,7 @@ impl CallState {
     fn no_kubernetes<T>(&mut self) -> wasmtime::Result<Result<T, kubernetes::ApiError>> {
         self.enter_host(Capability::Kubernetes)?;
         self.refuse(Capability::Kubernetes);
-        Ok(Err(kubernetes::ApiError::Refused(
-            kubernetes::Refusal::NotGranted,
-        )))
+        Ok(Err(kubernetes::ApiError::Refused(kubernetes::Refusal::NotGranted)))
     }
 }
 
@@ -150,9 +146,7 @@ macro_rules! granted {
         let granted = std::sync::Arc::clone(&$state.granted);
         let Some(($supervisor, $grant)) = &granted.process else {
             $state.refuse(Capability::Process);
-            return Ok(Err(process::ProcessError::Refused(
-                process::ProcessRefusal::NotGranted,
-            )));
+            return Ok(Err(process::ProcessError::Refused(process::ProcessRefusal::NotGranted)));
         };
         let answer = $body;
         $state.leave_host(entered);
@@ -167,28 +161,20 @@ impl process::Host for CallState {
 
     async fn start(&mut self, spec: process::Spec) -> Answer<process::Status> {
         let spec = native_spec(spec);
-        let answer = granted!(self, |supervisor, grant| supervisor
-            .start(&self.cx, grant, spec)
-            .await);
+        let answer = granted!(self, |supervisor, grant| supervisor.start(&self.cx, grant, spec).await);
         Ok(answer.map(status))
     }
 
     async fn stop(&mut self, id: String) -> Answer<()> {
-        Ok(granted!(self, |supervisor, _grant| supervisor
-            .stop(&self.cx, &id)
-            .await))
+        Ok(granted!(self, |supervisor, _grant| supervisor.stop(&self.cx, &id).await))
     }
 
     async fn remove_state(&mut self, id: String) -> Answer<()> {
-        Ok(granted!(self, |supervisor, _grant| supervisor
-            .remove_state(&self.cx, &id)
-            .await))
+        Ok(granted!(self, |supervisor, _grant| supervisor.remove_state(&self.cx, &id).await))
     }
 
     async fn list(&mut self, labels: Vec<(String, String)>) -> Answer<Vec<process::Status>> {
-        let answer = granted!(self, |supervisor, _grant| supervisor
-            .list(&self.cx, &labels)
-            .await);
+        let answer = granted!(self, |supervisor, _grant| supervisor.list(&self.cx, &labels).await);
         if let Ok(statuses) = &answer {
             self.answer(statuses.iter().map(status_bytes).sum())?;
         }
@@ -203,27 +189,19 @@ impl process::Host for CallState {
         since_seconds: Option<u32>,
     ) -> Answer<Vec<(Option<u64>, bool, String)>> {
         let answer = granted!(self, |supervisor, _grant| {
-            supervisor
-                .logs(&self.cx, &id, previous, tail_lines, since_seconds)
-                .await
+            supervisor.logs(&self.cx, &id, previous, tail_lines, since_seconds).await
         });
         if let Ok(lines) = &answer {
             self.answer(lines.iter().map(|line| line.text.len()).sum())?;
         }
         Ok(answer.map(|lines| {
-            lines
-                .into_iter()
-                .map(|line| (line.time_ms, line.error_stream, line.text))
-                .collect()
+            lines.into_iter().map(|line| (line.time_ms, line.error_stream, line.text)).collect()
         }))
     }
 }
 
 fn status_bytes(status: &native::ProcessStatus) -> usize {
-    status
-        .labels
-        .iter()
-        .fold(status.id.len(), |sum, (key, value)| sum + key.len() + value.len())
+    status.labels.iter().fold(status.id.len(), |sum, (key, value)| sum + key.len() + value.len())
 }
 
 fn error(error: native::ProcessError) -> process::ProcessError {

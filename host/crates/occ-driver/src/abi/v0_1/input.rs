@@ -27,10 +27,7 @@ pub(super) fn agent(agent: types::Agent) -> compute::Agent {
 }
 
 pub(super) fn reference(reference: types::RevisionRef) -> compute::RevisionRef {
-    compute::RevisionRef {
-        revision_id: reference.revision_id,
-        number: reference.number,
-    }
+    compute::RevisionRef { revision_id: reference.revision_id, number: reference.number }
 }
 
 pub(super) fn revision(revision: types::Revision) -> compute::Revision {
@@ -112,10 +109,7 @@ fn container(container: types::Container) -> workload::Container {
         state: container
             .state
             .into_iter()
-            .map(|mount| workload::StateMount {
-                name: mount.name,
-                path: mount.path,
-            })
+            .map(|mount| workload::StateMount { name: mount.name, path: mount.path })
             .collect(),
         scratch: container
             .scratch
@@ -129,10 +123,7 @@ fn container(container: types::Container) -> workload::Container {
         files: container
             .files
             .into_iter()
-            .map(|file| workload::File {
-                path: file.path,
-                contents: file.contents,
-            })
+            .map(|file| workload::File { path: file.path, contents: file.contents })
             .collect(),
         grace_seconds: container.grace_seconds,
         egress: match container.egress {
@@ -161,26 +152,15 @@ fn env_var(var: types::EnvVar) -> workload::EnvVar {
 }
 
 pub(super) fn port(port: &types::Port) -> workload::Port {
-    workload::Port {
-        name: port.name.clone(),
-        number: port.number,
-    }
+    workload::Port { name: port.name.clone(), number: port.number }
 }
 
 fn reason(reason: types::Reason) -> wit::Reason {
-    wit::Reason {
-        code: reason.code,
-        message: reason.message,
-        data: reason.data.as_ref().map(json),
-    }
+    wit::Reason { code: reason.code, message: reason.message, data: reason.data.as_ref().map(json) }
 }
 
 fn identity(identity: types::HarnessIdentity) -> workload::HarnessIdentity {
-    workload::HarnessIdentity {
-        id: identity.id,
-        version: identity.version,
-        mode: mode(identity.mode),
-    }
+    workload::HarnessIdentity { id: identity.id, version: identity.version, mode: mode(identity.mode) }
 }
 
 fn mode(mode: types::ExecutionMode) -> workload::ExecutionMode {

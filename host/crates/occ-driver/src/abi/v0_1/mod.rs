@@ -44,14 +44,7 @@ const HARNESS: (&str, &[&str]) = ("harness", &["resolve"]);
 const BACKEND: (&str, &[&str]) = ("backend", &["list-models", "probe"]);
 const REPO: (&str, &[&str]) = (
     "repo",
-    &[
-        "maintenance-interval-ms",
-        "list-options",
-        "admit",
-        "open-session",
-        "session-state",
-        "close-session",
-    ],
+    &["maintenance-interval-ms", "list-options", "admit", "open-session", "session-state", "close-session"],
 );
 
 impl Contract for V0_1 {
@@ -82,12 +75,7 @@ impl Contract for V0_1 {
             Kind::Harness => (None, Some(harness::GuestIndices::new(&instance_pre)?)),
             Kind::Backend | Kind::Repo => (None, None),
         };
-        Ok(Box::new(Component0 {
-            instance_pre,
-            driver,
-            compute,
-            harness,
-        }))
+        Ok(Box::new(Component0 { instance_pre, driver, compute, harness }))
     }
 }
 
@@ -157,38 +145,32 @@ impl Component0 {
             Call::DeleteTenant(tenant) => guest.call_delete_tenant(store, &input::tenant(tenant)).await?,
             Call::Prepare(revision, serving) => {
                 let serving = serving.map(input::reference);
-                guest
-                    .call_prepare(store, &input::revision(revision), serving.as_ref())
-                    .await?
+                guest.call_prepare(store, &input::revision(revision), serving.as_ref()).await?
             }
             Call::Activate(revision) => guest.call_activate(store, &input::revision(revision)).await?,
             Call::Deactivate(revision) => guest.call_deactivate(store, &input::revision(revision)).await?,
             Call::Retire(agent, gone, serving) => {
                 let gone: Vec<_> = gone.into_iter().map(input::reference).collect();
                 let serving = serving.map(input::reference);
-                guest
-                    .call_retire(store, &input::agent(agent), &gone, serving.as_ref())
-                    .await?
+                guest.call_retire(store, &input::agent(agent), &gone, serving.as_ref()).await?
             }
             Call::Stop(agent) => guest.call_stop(store, &input::agent(agent)).await?,
             Call::Destroy(agent) => guest.call_destroy(store, &input::agent(agent)).await?,
             reading => return read(&guest, store, reading).await,
         };
-        Ok(Answer::Progress(output::progress(
-            progress.map_err(output::failure)?,
-        )?))
+        Ok(Answer::Progress(output::progress(progress.map_err(output::failure)?)?))
     }
 }
 
 /// The functions that change nothing.
 async fn read(guest: &compute::Guest, store: &mut Store<CallState>, call: Call) -> Result<Answer, Fault> {
     Ok(match call {
-        Call::Platform => Answer::Platform(output::platform(
-            &guest.call_platform(store).await?.map_err(output::failure)?,
-        )?),
-        Call::CheckPlan(plan) => Answer::Problems(output::problems(
-            guest.call_check_plan(store, &input::plan(plan)).await?,
-        )),
+        Call::Platform => {
+            Answer::Platform(output::platform(&guest.call_platform(store).await?.map_err(output::failure)?)?)
+        }
+        Call::CheckPlan(plan) => {
+            Answer::Problems(output::problems(guest.call_check_plan(store, &input::plan(plan)).await?))
+        }
         Call::Observe(revision) => {
             let observation = guest.call_observe(store, &input::revision(revision)).await?;
             Answer::Observation(output::observation(observation.map_err(output::failure)?)?)
@@ -203,9 +185,7 @@ async fn read(guest: &compute::Guest, store: &mut Store<CallState>, call: Call) 
         }
         Call::ReadLogs(revision, request) => {
             let request = input::log_request(request);
-            let lines = guest
-                .call_read_logs(store, &input::revision(revision), request)
-                .await?;
+            let lines = guest.call_read_logs(store, &input::revision(revision), request).await?;
             Answer::Lines(output::lines(lines.map_err(output::failure)?))
         }
         _ => return Err(wrong_kind().into()),

@@ -12,11 +12,7 @@ type Checked<T> = Result<T, DriverError>;
 /// Reads a document that the contract says is JSON.
 pub(super) fn json(text: &str, what: &str) -> Checked<Value> {
     serde_json::from_str(text).map_err(|error| {
-        DriverError::Contract(format!(
-            "{what} is no JSON (line {}, column {})",
-            error.line(),
-            error.column()
-        ))
+        DriverError::Contract(format!("{what} is no JSON (line {}, column {})", error.line(), error.column()))
     })
 }
 
@@ -31,24 +27,13 @@ pub(super) fn description(description: driver::Description) -> Checked<types::De
 pub(super) fn problems(problems: Vec<wit::SettingProblem>) -> Vec<types::SettingProblem> {
     problems
         .into_iter()
-        .map(|problem| types::SettingProblem {
-            path: problem.path,
-            message: problem.message,
-        })
+        .map(|problem| types::SettingProblem { path: problem.path, message: problem.message })
         .collect()
 }
 
 pub(super) fn reason(reason: wit::Reason) -> Checked<types::Reason> {
-    let data = reason
-        .data
-        .as_deref()
-        .map(|data| json(data, "a reason's data"))
-        .transpose()?;
-    Ok(types::Reason {
-        code: reason.code,
-        message: reason.message,
-        data,
-    })
+    let data = reason.data.as_deref().map(|data| json(data, "a reason's data")).transpose()?;
+    Ok(types::Reason { code: reason.code, message: reason.message, data })
 }
 
 pub(super) fn reasons(reasons: Vec<wit::Reason>) -> Checked<Vec<types::Reason>> {
@@ -128,9 +113,7 @@ pub(super) fn lines(lines: Vec<compute::LogLine>) -> Vec<types::LogLine> {
 
 pub(super) fn platform(text: &str) -> Checked<types::PlatformFacts> {
     serde_json::from_value(json(text, "platform")?).map_err(|error| {
-        DriverError::Contract(format!(
-            "platform is not the closed document of the contract: {error}"
-        ))
+        DriverError::Contract(format!("platform is not the closed document of the contract: {error}"))
     })
 }
 
@@ -202,10 +185,7 @@ pub(super) fn env_var(var: workload::EnvVar) -> types::EnvVar {
 }
 
 pub(super) fn port(port: workload::Port) -> types::Port {
-    types::Port {
-        name: port.name,
-        number: port.number,
-    }
+    types::Port { name: port.name, number: port.number }
 }
 
 pub(super) fn probe(probe: workload::HttpProbe) -> types::HttpProbe {
@@ -218,23 +198,13 @@ pub(super) fn probe(probe: workload::HttpProbe) -> types::HttpProbe {
 }
 
 pub(super) fn state_mount(mount: workload::StateMount) -> types::StateMount {
-    types::StateMount {
-        name: mount.name,
-        path: mount.path,
-    }
+    types::StateMount { name: mount.name, path: mount.path }
 }
 
 pub(super) fn scratch_mount(mount: workload::ScratchMount) -> types::ScratchMount {
-    types::ScratchMount {
-        name: mount.name,
-        path: mount.path,
-        size_mib: mount.size_mib,
-    }
+    types::ScratchMount { name: mount.name, path: mount.path, size_mib: mount.size_mib }
 }
 
 pub(super) fn file(file: workload::File) -> types::File {
-    types::File {
-        path: file.path,
-        contents: file.contents,
-    }
+    types::File { path: file.path, contents: file.contents }
 }

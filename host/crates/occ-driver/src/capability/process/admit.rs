@@ -47,40 +47,20 @@ pub(super) struct Broken {
 }
 
 fn malformed(rule: &'static str, holds: bool) -> Result<(), Broken> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Broken {
-            rule,
-            refusal: ProcessRefusal::Malformed,
-        })
-    }
+    if holds { Ok(()) } else { Err(Broken { rule, refusal: ProcessRefusal::Malformed }) }
 }
 
 fn limit(rule: &'static str, holds: bool) -> Result<(), Broken> {
-    if holds {
-        Ok(())
-    } else {
-        Err(Broken {
-            rule,
-            refusal: ProcessRefusal::Limit,
-        })
-    }
+    if holds { Ok(()) } else { Err(Broken { rule, refusal: ProcessRefusal::Limit }) }
 }
 
 /// Checks a whole spec.
 pub(super) fn check_spec(spec: &ProcessSpec) -> Result<(), Broken> {
     malformed("id: [A-Za-z0-9][A-Za-z0-9._-]*, 1..=128 bytes", is_name(&spec.id))?;
     check_labels(&spec.labels)?;
-    limit(
-        "command: at most 256 words",
-        spec.command.len() <= COMMAND_WORDS_MAX,
-    )?;
+    limit("command: at most 256 words", spec.command.len() <= COMMAND_WORDS_MAX)?;
     malformed("command: not empty", !spec.command.is_empty())?;
-    malformed(
-        "command: words without NUL, at most 128 KiB",
-        spec.command.iter().all(|word| is_text(word)),
-    )?;
+    malformed("command: words without NUL, at most 128 KiB", spec.command.iter().all(|word| is_text(word)))?;
     check_mounts(spec)?;
     check_files(spec)?;
     check_ports(spec)?;
@@ -90,15 +70,9 @@ pub(super) fn check_spec(spec: &ProcessSpec) -> Result<(), Broken> {
 
 fn check_labels(labels: &[(String, String)]) -> Result<(), Broken> {
     limit("labels: at most 32", labels.len() <= LABELS_MAX)?;
-    malformed(
-        "labels: each key once",
-        all_differ(labels.iter().map(|(key, _)| key)),
-    )?;
+    malformed("labels: each key once", all_differ(labels.iter().map(|(key, _)| key)))?;
     let fits = |text: &String| text.len() <= LABEL_BYTES_MAX;
-    malformed(
-        "labels: at most 253 bytes",
-        labels.iter().all(|(key, value)| fits(key) && fits(value)),
-    )
+    malformed("labels: at most 253 bytes", labels.iter().all(|(key, value)| fits(key) && fits(value)))
 }
 
 fn check_mounts(spec: &ProcessSpec) -> Result<(), Broken> {
@@ -106,53 +80,29 @@ fn check_mounts(spec: &ProcessSpec) -> Result<(), Broken> {
     limit("state, scratch: at most 16 mounts", counted)?;
     let state = || spec.state.iter().map(|mount| &mount.name);
     let scratch = || spec.scratch.iter().map(|mount| &mount.name);
-    malformed(
-        "mounts: names like an id's",
-        state().chain(scratch()).all(|name| is_name(name)),
-    )?;
-    malformed(
-        "mounts: each name once",
-        all_differ(state()) && all_differ(scratch()),
-    )
+    malformed("mounts: names like an id's", state().chain(scratch()).all(|name| is_name(name)))?;
+    malformed("mounts: each name once", all_differ(state()) && all_differ(scratch()))
 }
 
 fn check_files(spec: &ProcessSpec) -> Result<(), Broken> {
     limit("files: at most 64", spec.files.len() <= FILES_MAX)?;
-    let bytes = spec
-        .files
-        .iter()
-        .fold(0_usize, |sum, file| sum.saturating_add(file.contents.len()));
+    let bytes = spec.files.iter().fold(0_usize, |sum, file| sum.saturating_add(file.contents.len()));
     limit("files: at most 4 MiB together", bytes <= FILES_BYTES_MAX)?;
     malformed(
         "files: absolute paths without . and ..",
         spec.files.iter().all(|file| is_plain_path(&file.path)),
     )?;
-    malformed(
-        "files: each path once",
-        all_differ(spec.files.iter().map(|file| &file.path)),
-    )
+    malformed("files: each path once", all_differ(spec.files.iter().map(|file| &file.path)))
 }
 
 fn check_ports(spec: &ProcessSpec) -> Result<(), Broken> {
     limit("ports: at most 16", spec.ports.len() <= PORTS_MAX)?;
-    malformed(
-        "ports: names like an id's",
-        spec.ports.iter().all(|port| is_name(&port.name)),
-    )?;
-    malformed(
-        "ports: each name once",
-        all_differ(spec.ports.iter().map(|port| &port.name)),
-    )?;
+    malformed("ports: names like an id's", spec.ports.iter().all(|port| is_name(&port.name)))?;
+    malformed("ports: each name once", all_differ(spec.ports.iter().map(|port| &port.name)))?;
     let probe = &spec.readiness;
-    malformed(
-        "readiness.port: one of the ports",
-        spec.ports.iter().any(|port| port.name == probe.port),
-    )?;
+    malformed("readiness.port: one of the ports", spec.ports.iter().any(|port| port.name == probe.port))?;
     let path_is_plain = probe.path.starts_with('/') && probe.path.bytes().all(|byte| byte.is_ascii_graphic());
-    malformed(
-        "readiness.path: begins with /, printable ASCII",
-        path_is_plain && is_text(&probe.path),
-    )?;
+    malformed("readiness.path: begins with /, printable ASCII", path_is_plain && is_text(&probe.path))?;
     let seconds = 1..=PROBE_SECS_MAX;
     let timed = seconds.contains(&probe.period_seconds) && seconds.contains(&probe.timeout_seconds);
     malformed("readiness: period and timeout 1..=300 s", timed)
@@ -160,16 +110,10 @@ fn check_ports(spec: &ProcessSpec) -> Result<(), Broken> {
 
 fn check_env(spec: &ProcessSpec) -> Result<(), Broken> {
     limit("env: at most 256", spec.env.len() <= ENV_MAX)?;
-    malformed(
-        "env: each name once",
-        all_differ(spec.env.iter().map(|var| &var.name)),
-    )?;
+    malformed("env: each name once", all_differ(spec.env.iter().map(|var| &var.name)))?;
     for var in &spec.env {
         malformed("env: names [A-Za-z_][A-Za-z0-9_]*", is_env_name(&var.name))?;
-        malformed(
-            "env: the name makes programs run other code",
-            !is_refused_env(&var.name),
-        )?;
+        malformed("env: the name makes programs run other code", !is_refused_env(&var.name))?;
         let resolves = match &var.value {
             EnvValue::Literal(text) => is_text(text),
             EnvValue::Secret(id) => is_text(id) && !id.is_empty(),
@@ -197,10 +141,7 @@ pub(super) fn check_command(grant: &ProcessGrant, command: &[String]) -> Result<
     if !is_executable(Path::new(program)) {
         return Err(ProcessError::CommandNotFound(program.clone()));
     }
-    match rest
-        .iter()
-        .find(|word| word.starts_with('/') && !Path::new(word).exists())
-    {
+    match rest.iter().find(|word| word.starts_with('/') && !Path::new(word).exists()) {
         Some(missing) => Err(ProcessError::CommandNotFound(missing.clone())),
         None => Ok(()),
     }
@@ -213,13 +154,8 @@ fn is_executable(path: &Path) -> bool {
 /// May this text name a folder of ours?
 pub(super) fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX
-        && text
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphanumeric())
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+        && text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric())
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
 }
 
 fn is_text(text: &str) -> bool {
@@ -228,13 +164,8 @@ fn is_text(text: &str) -> bool {
 
 fn is_env_name(name: &str) -> bool {
     name.len() <= LABEL_BYTES_MAX
-        && name
-            .bytes()
-            .next()
-            .is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
-        && name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        && name.bytes().next().is_some_and(|byte| byte.is_ascii_alphabetic() || byte == b'_')
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 fn is_refused_env(name: &str) -> bool {
@@ -266,19 +197,10 @@ mod tests {
             labels: vec![("agent".to_owned(), "agt_1".to_owned())],
             command: vec!["/bin/sh".to_owned(), "-c".to_owned(), "exit 0".to_owned()],
             env: Vec::new(),
-            state: vec![StateMount {
-                name: "home".to_owned(),
-                path: "/home/node".to_owned(),
-            }],
+            state: vec![StateMount { name: "home".to_owned(), path: "/home/node".to_owned() }],
             scratch: Vec::new(),
-            files: vec![File {
-                path: "/etc/app/app.json".to_owned(),
-                contents: "{}".to_owned(),
-            }],
-            ports: vec![Port {
-                name: "gateway".to_owned(),
-                number: 0,
-            }],
+            files: vec![File { path: "/etc/app/app.json".to_owned(), contents: "{}".to_owned() }],
+            ports: vec![Port { name: "gateway".to_owned(), number: 0 }],
             readiness: HttpProbe {
                 path: "/readyz".to_owned(),
                 port: "gateway".to_owned(),
@@ -290,13 +212,7 @@ mod tests {
     }
 
     fn with_env(name: &str, value: EnvValue) -> ProcessSpec {
-        ProcessSpec {
-            env: vec![EnvVar {
-                name: name.to_owned(),
-                value,
-            }],
-            ..spec()
-        }
+        ProcessSpec { env: vec![EnvVar { name: name.to_owned(), value }], ..spec() }
     }
 
     fn refusal(spec: &ProcessSpec) -> Option<ProcessRefusal> {
@@ -312,10 +228,7 @@ mod tests {
     fn ids_cannot_leave_the_folder() {
         for id in ["", "..", ".hidden", "a/b", "/abs", "a\0b", "ü"] {
             assert_eq!(
-                refusal(&ProcessSpec {
-                    id: id.to_owned(),
-                    ..spec()
-                }),
+                refusal(&ProcessSpec { id: id.to_owned(), ..spec() }),
                 Some(ProcessRefusal::Malformed),
                 "{id:?}"
             );
@@ -325,10 +238,7 @@ mod tests {
     #[test]
     fn file_paths_cannot_leave_the_folder() {
         for path in ["relative", "/", "/../etc/passwd", "/a/../../b", "/a/\0"] {
-            let files = vec![File {
-                path: path.to_owned(),
-                contents: String::new(),
-            }];
+            let files = vec![File { path: path.to_owned(), contents: String::new() }];
             assert_eq!(
                 refusal(&ProcessSpec { files, ..spec() }),
                 Some(ProcessRefusal::Malformed),
@@ -339,22 +249,13 @@ mod tests {
 
     #[test]
     fn names_that_run_other_code_are_refused() {
-        for name in [
-            "LD_PRELOAD",
-            "NODE_OPTIONS",
-            "NODE_PATH",
-            "PATH",
-            "BASH_ENV",
-            "ENV",
-            "OCC_PROCESS_LAUNCH",
-        ] {
+        for name in
+            ["LD_PRELOAD", "NODE_OPTIONS", "NODE_PATH", "PATH", "BASH_ENV", "ENV", "OCC_PROCESS_LAUNCH"]
+        {
             let spec = with_env(name, EnvValue::Literal("x".to_owned()));
             assert_eq!(refusal(&spec), Some(ProcessRefusal::Malformed), "{name}");
         }
-        assert_eq!(
-            refusal(&with_env("NODE_ENV", EnvValue::Literal("x".to_owned()))),
-            None
-        );
+        assert_eq!(refusal(&with_env("NODE_ENV", EnvValue::Literal("x".to_owned()))), None);
     }
 
     #[test]
@@ -381,14 +282,8 @@ mod tests {
 
     #[test]
     fn bounds_are_limits_and_not_malformed() {
-        let files = vec![File {
-            path: "/a".to_owned(),
-            contents: "x".repeat(FILES_BYTES_MAX + 1),
-        }];
-        assert_eq!(
-            refusal(&ProcessSpec { files, ..spec() }),
-            Some(ProcessRefusal::Limit)
-        );
+        let files = vec![File { path: "/a".to_owned(), contents: "x".repeat(FILES_BYTES_MAX + 1) }];
+        assert_eq!(refusal(&ProcessSpec { files, ..spec() }), Some(ProcessRefusal::Limit));
     }
 
     #[test]
@@ -398,11 +293,7 @@ mod tests {
         assert_eq!(check_command(&grant, &words(&["/bin/sh", "-c", "exit"])), Ok(()));
         for command in [&["/bin/sh"][..], &["/bin/sh", "-cx"], &["/bin/bash", "-c"], &[]] {
             let error = check_command(&grant, &words(command)).unwrap_err();
-            assert_eq!(
-                error,
-                ProcessError::Refused(ProcessRefusal::CommandNotAllowed),
-                "{command:?}"
-            );
+            assert_eq!(error, ProcessError::Refused(ProcessRefusal::CommandNotAllowed), "{command:?}");
         }
         let nothing = ProcessGrant::default();
         let error = check_command(&nothing, &words(&["/bin/sh"])).unwrap_err();
@@ -412,11 +303,8 @@ mod tests {
     #[test]
     fn missing_files_of_the_prefix_are_named() {
         let words = |text: &[&str]| text.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-        let grant = ProcessGrant::new(vec![
-            words(&["/no/node", "x"]),
-            words(&["/bin/sh", "/no/app.mjs"]),
-        ])
-        .unwrap();
+        let grant =
+            ProcessGrant::new(vec![words(&["/no/node", "x"]), words(&["/bin/sh", "/no/app.mjs"])]).unwrap();
         let error = check_command(&grant, &words(&["/no/node", "x"])).unwrap_err();
         assert_eq!(error, ProcessError::CommandNotFound("/no/node".to_owned()));
         let error = check_command(&grant, &words(&["/bin/sh", "/no/app.mjs", "run"])).unwrap_err();

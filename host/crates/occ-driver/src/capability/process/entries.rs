@@ -41,9 +41,7 @@ impl ProcessHost {
         }
         let tenant = self.authorise(cx).await?;
         let found = self.find(&mut *self.entries.lock().await, id).await?;
-        self.owned(cx, &tenant, id, found)
-            .await?
-            .ok_or(ProcessError::NotFound)
+        self.owned(cx, &tenant, id, found).await?.ok_or(ProcessError::NotFound)
     }
 
     pub(super) async fn entry_for_start(

@@ -64,9 +64,7 @@ impl Folder {
 
     /// Where the process finds itself: its first state mount, else the entry's folder.
     pub(super) fn working(&self, spec: &ProcessSpec) -> PathBuf {
-        spec.state
-            .first()
-            .map_or_else(|| self.path.clone(), |mount| self.state(&mount.name))
+        spec.state.first().map_or_else(|| self.path.clone(), |mount| self.state(&mount.name))
     }
 
     pub(super) fn exists(&self) -> bool {
@@ -85,13 +83,8 @@ impl Folder {
     pub(super) fn lock(&self) -> io::Result<Option<Lock>> {
         make_folder(&self.path)?;
         let path = self.path.join("lock");
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)?;
+        let file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path)?;
         match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
             // A removal may have taken the folder away between open and lock.
             Ok(lock) if is_at(&lock, &path) => Ok(Some(Lock { _file: lock })),
@@ -112,11 +105,7 @@ impl Folder {
             if let Some(parent) = path.parent() {
                 make_folder(parent)?;
             }
-            let mut target = OpenOptions::new()
-                .write(true)
-                .create_new(true)
-                .mode(0o400)
-                .open(&path)?;
+            let mut target = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&path)?;
             target.write_all(file.contents.as_bytes())?;
         }
         for mount in &spec.scratch {
@@ -218,19 +207,9 @@ mod tests {
             labels: Vec::new(),
             command: vec!["/bin/true".to_owned()],
             env: Vec::new(),
-            state: vec![StateMount {
-                name: "home".to_owned(),
-                path: "/home".to_owned(),
-            }],
-            scratch: vec![ScratchMount {
-                name: "tmp".to_owned(),
-                path: "/tmp".to_owned(),
-                size_mib: 1,
-            }],
-            files: vec![SpecFile {
-                path: "/etc/app/app.json".to_owned(),
-                contents: "{}".to_owned(),
-            }],
+            state: vec![StateMount { name: "home".to_owned(), path: "/home".to_owned() }],
+            scratch: vec![ScratchMount { name: "tmp".to_owned(), path: "/tmp".to_owned(), size_mib: 1 }],
+            files: vec![SpecFile { path: "/etc/app/app.json".to_owned(), contents: "{}".to_owned() }],
             ports: Vec::new(),
             readiness: HttpProbe {
                 path: "/".to_owned(),

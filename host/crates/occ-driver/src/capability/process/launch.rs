@@ -61,9 +61,9 @@ async fn secret(
     let answer = tokio::time::timeout(SECRET_WAIT, authority.secret_value(cx, &secret)).await;
     match answer.unwrap_or(Err(AuthorityError::Unavailable)) {
         Ok(value) => Ok(Zeroizing::new(value.expose().to_owned())),
-        Err(AuthorityError::Unavailable) => Err(ProcessError::Failed(
-            "the secret store does not answer".to_owned(),
-        )),
+        Err(AuthorityError::Unavailable) => {
+            Err(ProcessError::Failed("the secret store does not answer".to_owned()))
+        }
         Err(AuthorityError::Missing) => Err(ProcessError::SecretUnavailable(variable.to_owned())),
         Err(AuthorityError::OutsideTenant) => {
             let (SecretRef::Secret(asked) | SecretRef::Generated(asked)) = secret;
@@ -75,11 +75,7 @@ async fn secret(
 
 /// The audit fact of a tenant's reach for what is another's.
 pub(super) fn outside_tenant(asked: String) -> SecurityEvent {
-    SecurityEvent {
-        code: "OUTSIDE_TENANT",
-        capability: "process",
-        asked,
-    }
+    SecurityEvent { code: "OUTSIDE_TENANT", capability: "process", asked }
 }
 
 /// Spawns the process in a group of its own, with nothing inherited but its output.
@@ -98,18 +94,11 @@ pub(super) fn spawn(
     let opened = output::open(&folder.output(), &folder.previous_output());
     let (out, err) = opened.map_err(|error| failed("the output cannot be opened", &error))?;
     let mut command = Command::new(program);
-    command
-        .args(arguments)
-        .env_clear()
-        .env("PATH", search_path)
-        .env(MARKER_NAME, &launch.id);
+    command.args(arguments).env_clear().env("PATH", search_path).env(MARKER_NAME, &launch.id);
     for (name, value) in &environment {
         command.env(name, value.as_str());
     }
-    command
-        .current_dir(folder.working(spec))
-        .process_group(0)
-        .kill_on_drop(false);
+    command.current_dir(folder.working(spec)).process_group(0).kill_on_drop(false);
     command.stdin(Stdio::null()).stdout(out).stderr(err);
     command.spawn().map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound | std::io::ErrorKind::PermissionDenied => {

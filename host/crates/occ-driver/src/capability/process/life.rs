@@ -58,14 +58,8 @@ mod tests {
 
     #[test]
     fn the_third_exit_without_a_ready_is_held() {
-        assert_eq!(
-            after_exit(Some(1), 1, 0),
-            AfterExit::Restart(Duration::from_secs(1))
-        );
-        assert_eq!(
-            after_exit(Some(1), 2, 1),
-            AfterExit::Restart(Duration::from_secs(2))
-        );
+        assert_eq!(after_exit(Some(1), 1, 0), AfterExit::Restart(Duration::from_secs(1)));
+        assert_eq!(after_exit(Some(1), 2, 1), AfterExit::Restart(Duration::from_secs(2)));
         assert_eq!(after_exit(Some(1), 3, 2), AfterExit::Hold);
         assert_eq!(after_exit(None, 3, 2), AfterExit::Hold);
     }

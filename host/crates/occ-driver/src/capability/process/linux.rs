@@ -60,18 +60,13 @@ impl Stat {
 
 /// Names this boot of the machine.
 pub(super) fn boot_id() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?
-        .trim()
-        .to_owned())
+    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }
 
 /// The live process that has this pid now.
 pub(super) fn process_of(pid: i32) -> Option<ProcessRef> {
     let stat = Stat::read(pid)?;
-    Some(ProcessRef {
-        pid,
-        start_ticks: stat.start_ticks,
-    })
+    Some(ProcessRef { pid, start_ticks: stat.start_ticks })
 }
 
 /// Does this very process still run?
@@ -108,10 +103,7 @@ impl Table {
     }
 
     fn process(&self, pid: i32) -> Option<ProcessRef> {
-        self.0.get(&pid).map(|stat| ProcessRef {
-            pid,
-            start_ticks: stat.start_ticks,
-        })
+        self.0.get(&pid).map(|stat| ProcessRef { pid, start_ticks: stat.start_ticks })
     }
 
     fn holds(&self, process: ProcessRef) -> bool {
@@ -122,11 +114,8 @@ impl Table {
     fn close(&self, family: &mut BTreeSet<i32>) {
         loop {
             let before = family.len();
-            let children = self
-                .0
-                .iter()
-                .filter(|(_, stat)| family.contains(&stat.parent))
-                .map(|(pid, _)| *pid);
+            let children =
+                self.0.iter().filter(|(_, stat)| family.contains(&stat.parent)).map(|(pid, _)| *pid);
             let children: Vec<i32> = children.collect();
             family.extend(children);
             if family.len() == before {
@@ -138,21 +127,15 @@ impl Table {
 
 /// Was this process started with `marker` (`NAME=value`) in its environment?
 fn is_marked(pid: i32, marker: &str) -> bool {
-    fs::read(format!("/proc/{pid}/environ")).is_ok_and(|environ| {
-        environ
-            .split(|byte| *byte == 0)
-            .any(|entry| entry == marker.as_bytes())
-    })
+    fs::read(format!("/proc/{pid}/environ"))
+        .is_ok_and(|environ| environ.split(|byte| *byte == 0).any(|entry| entry == marker.as_bytes()))
 }
 
 /// The leader of a launch whose pid nobody had the time to write down: marked, and at
 /// the head of its own process group.
 pub(super) fn find_leader(marker: &str) -> io::Result<Option<ProcessRef>> {
     let table = Table::read()?;
-    let leader = table
-        .0
-        .iter()
-        .find(|(pid, stat)| stat.group == **pid && is_marked(**pid, marker));
+    let leader = table.0.iter().find(|(pid, stat)| stat.group == **pid && is_marked(**pid, marker));
     Ok(leader.and_then(|(pid, _)| table.process(*pid)))
 }
 
@@ -166,11 +149,7 @@ pub(super) fn family(
     marker: &str,
 ) -> io::Result<BTreeSet<ProcessRef>> {
     let table = Table::read()?;
-    let mut pids: BTreeSet<i32> = known
-        .iter()
-        .filter(|it| table.holds(**it))
-        .map(|it| it.pid)
-        .collect();
+    let mut pids: BTreeSet<i32> = known.iter().filter(|it| table.holds(**it)).map(|it| it.pid).collect();
     if let Some(leader) = leader {
         // A stranger may lead a new group of that number once ours is gone.
         let stranger = table.process(leader.pid).is_some_and(|now| now != leader);
@@ -198,16 +177,7 @@ mod tests {
     fn stat_is_read_past_a_command_with_parentheses() {
         let line = "42 (a) b (c)) S 7 42 41 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
         let stat = Stat::parse(line).unwrap();
-        assert_eq!(
-            stat,
-            Stat {
-                state: 'S',
-                parent: 7,
-                group: 42,
-                session: 41,
-                start_ticks: 987_654
-            }
-        );
+        assert_eq!(stat, Stat { state: 'S', parent: 7, group: 42, session: 41, start_ticks: 987_654 });
     }
 
     #[test]
@@ -227,9 +197,6 @@ mod tests {
         let pid = i32::try_from(std::process::id()).unwrap();
         let this = process_of(pid).unwrap();
         assert!(is_alive(this));
-        assert!(!is_alive(ProcessRef {
-            start_ticks: this.start_ticks + 1,
-            ..this
-        }));
+        assert!(!is_alive(ProcessRef { start_ticks: this.start_ticks + 1, ..this }));
     }
 }

@@ -148,18 +148,11 @@ impl ProcessHost {
             authority,
         });
         let entries = Arc::new(Mutex::new(BTreeMap::new()));
-        let host = Self {
-            shared,
-            entries,
-            _ends_tasks: Arc::new(stop.drop_guard()),
-        };
+        let host = Self { shared, entries, _ends_tasks: Arc::new(stop.drop_guard()) };
         if host.shared.config.mode == ProcessMode::Supervise {
             let root = folder.clone();
             let opened = blocking(move || folder::open_root(&root)).await;
-            opened.map_err(|source| ProcessOpenError::Folder {
-                folder: folder.clone(),
-                source,
-            })?;
+            opened.map_err(|source| ProcessOpenError::Folder { folder: folder.clone(), source })?;
             let adopted = host.adopt_all().await;
             let not_ours = adopted.map_err(|source| ProcessOpenError::Folder { folder, source })?;
             for (id, error) in not_ours.unreadable {
@@ -191,11 +184,7 @@ impl ProcessHost {
         let tenant = self.authorise(cx).await?;
         let handle = self.entry_for_start(cx, tenant, &spec).await?;
         let (reply, answer) = oneshot::channel();
-        let request = Request::Start {
-            cx: cx.clone(),
-            spec: Box::new(spec),
-            reply,
-        };
+        let request = Request::Start { cx: cx.clone(), spec: Box::new(spec), reply };
         ask(&handle, request, answer).await
     }
 
@@ -204,15 +193,7 @@ impl ProcessHost {
     pub async fn stop(&self, cx: &CallContext, id: &str) -> Result<(), ProcessError> {
         let handle = self.entry_for_write(cx, id).await?;
         let (reply, answer) = oneshot::channel();
-        ask(
-            &handle,
-            Request::Stop {
-                cx: cx.clone(),
-                reply,
-            },
-            answer,
-        )
-        .await
+        ask(&handle, Request::Stop { cx: cx.clone(), reply }, answer).await
     }
 
     /// Removes the entry with its state; `InUse` while it lives. An id that nobody knows
@@ -220,15 +201,7 @@ impl ProcessHost {
     pub async fn remove_state(&self, cx: &CallContext, id: &str) -> Result<(), ProcessError> {
         let handle = self.entry_for_write(cx, id).await?;
         let (reply, answer) = oneshot::channel();
-        ask(
-            &handle,
-            Request::Remove {
-                cx: cx.clone(),
-                reply,
-            },
-            answer,
-        )
-        .await
+        ask(&handle, Request::Remove { cx: cx.clone(), reply }, answer).await
     }
 
     /// The tenant's processes that carry all of these labels, by id.
@@ -273,11 +246,7 @@ impl ProcessHost {
             return Err(self.refuse_stranger(cx, id).await);
         }
         let folder = self.folder(id);
-        let path = if previous {
-            folder.previous_output()
-        } else {
-            folder.output()
-        };
+        let path = if previous { folder.previous_output() } else { folder.output() };
         let since = since_seconds.map(|seconds| Duration::from_secs(u64::from(seconds)));
         let lines = blocking(move || output::tail(&path, tail_lines, since)).await;
         lines.map_err(|error| failed("the output cannot be read", &error))
@@ -343,11 +312,7 @@ impl ProcessHost {
         }
         let ended = futures_util::future::join_all(ends).await;
         ended.into_iter().collect::<Result<(), ProcessError>>()?;
-        if not_ours.foreign {
-            Err(ProcessError::Failed(FOREIGN.to_owned()))
-        } else {
-            Ok(())
-        }
+        if not_ours.foreign { Err(ProcessError::Failed(FOREIGN.to_owned())) } else { Ok(()) }
     }
 
     fn folder(&self, id: &str) -> Folder {
@@ -367,22 +332,13 @@ impl ProcessHost {
     }
 
     async fn refuse_stranger(&self, cx: &CallContext, id: &str) -> ProcessError {
-        self.shared
-            .authority
-            .security_event(cx, outside_tenant(id.to_owned()))
-            .await;
+        self.shared.authority.security_event(cx, outside_tenant(id.to_owned())).await;
         ProcessRefusal::OutsideTenant.into()
     }
 
     /// Tenant and status of an id, from its task or from its record.
     async fn look(&self, id: &str) -> Result<Option<(String, ProcessStatus)>, ProcessError> {
-        if let Some(handle) = self
-            .entries
-            .lock()
-            .await
-            .get(id)
-            .filter(|handle| !handle.inbox.is_closed())
-        {
+        if let Some(handle) = self.entries.lock().await.get(id).filter(|handle| !handle.inbox.is_closed()) {
             let view = handle.view.borrow();
             return Ok(Some((view.tenant.clone(), view.status.clone())));
         }
@@ -395,8 +351,7 @@ impl ProcessHost {
                 (record.tenant, status)
             }))
         });
-        read.await
-            .map_err(|error| failed("the process folder cannot be read", &error))
+        read.await.map_err(|error| failed("the process folder cannot be read", &error))
     }
 }
 
@@ -414,8 +369,6 @@ async fn ask<T>(
 
 impl fmt::Debug for ProcessHost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ProcessHost")
-            .field("config", &self.shared.config)
-            .finish_non_exhaustive()
+        f.debug_struct("ProcessHost").field("config", &self.shared.config).finish_non_exhaustive()
     }
 }

@@ -38,12 +38,7 @@ pub(super) fn open(current: &Path, previous: &Path) -> io::Result<(File, File)> 
         fs::rename(current, previous)?;
     }
     let mut options = OpenOptions::new();
-    let file = options
-        .append(true)
-        .create(true)
-        .mode(0o600)
-        .custom_flags(O_NOFOLLOW)
-        .open(current)?;
+    let file = options.append(true).create(true).mode(0o600).custom_flags(O_NOFOLLOW).open(current)?;
     let second = file.try_clone()?;
     Ok((file, second))
 }
@@ -57,21 +52,13 @@ pub(super) fn cut_flood(current: &Path, previous: &Path, flood_bytes: u64) -> io
         return Ok(false);
     }
     let mut options = OpenOptions::new();
-    let mut source = options
-        .read(true)
-        .write(true)
-        .custom_flags(O_NOFOLLOW)
-        .open(current)?;
+    let mut source = options.read(true).write(true).custom_flags(O_NOFOLLOW).open(current)?;
     source.seek(SeekFrom::Start(meta.len().saturating_sub(OUTPUT_BYTES_MAX)))?;
     match fs::remove_file(previous) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut target = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(previous)?;
+    let mut target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(previous)?;
     io::copy(&mut Read::by_ref(&mut source).take(OUTPUT_BYTES_MAX), &mut target)?;
     source.set_len(0)?;
     Ok(true)
@@ -92,11 +79,7 @@ pub(super) fn tail(path: &Path, lines: u32, since: Option<Duration>) -> io::Resu
         return Ok(Vec::new());
     }
     let bytes = read_end(file, meta.len())?;
-    Ok(last_lines(
-        &bytes,
-        meta.len() > LOG_READ_BYTES_MAX,
-        lines.min(LOG_LINES_MAX),
-    ))
+    Ok(last_lines(&bytes, meta.len() > LOG_READ_BYTES_MAX, lines.min(LOG_LINES_MAX)))
 }
 
 fn read_end(mut file: File, length: u64) -> io::Result<Vec<u8>> {
@@ -112,10 +95,7 @@ fn last_lines(bytes: &[u8], cut: bool, lines: u32) -> Vec<LogLine> {
     if bytes.is_empty() {
         return Vec::new();
     }
-    let all: Vec<&[u8]> = bytes
-        .split(|byte| *byte == b'\n')
-        .skip(usize::from(cut))
-        .collect();
+    let all: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').skip(usize::from(cut)).collect();
     let wanted = usize::try_from(lines).unwrap_or(usize::MAX);
     let skipped = all.len().saturating_sub(wanted);
     all.into_iter().skip(skipped).map(line).collect()
@@ -124,11 +104,7 @@ fn last_lines(bytes: &[u8], cut: bool, lines: u32) -> Vec<LogLine> {
 fn line(bytes: &[u8]) -> LogLine {
     let bytes = bytes.get(..LOG_LINE_BYTES_MAX).unwrap_or(bytes);
     let text = String::from_utf8_lossy(bytes).trim_end_matches('\r').to_owned();
-    LogLine {
-        time_ms: None,
-        error_stream: false,
-        text,
-    }
+    LogLine { time_ms: None, error_stream: false, text }
 }
 
 #[cfg(test)]
@@ -156,19 +132,14 @@ mod tests {
     #[test]
     fn long_lines_are_cut() {
         let long = vec![b'x'; LOG_LINE_BYTES_MAX + 5];
-        assert_eq!(
-            texts(last_lines(&long, false, 1)),
-            ["x".repeat(LOG_LINE_BYTES_MAX)]
-        );
+        assert_eq!(texts(last_lines(&long, false, 1)), ["x".repeat(LOG_LINE_BYTES_MAX)]);
     }
 
     #[test]
     fn a_flood_is_cut_and_its_writer_goes_on_at_the_new_end() {
         let folder = tempfile::tempdir().unwrap();
-        let (current, previous) = (
-            folder.path().join("output.log"),
-            folder.path().join("output.previous.log"),
-        );
+        let (current, previous) =
+            (folder.path().join("output.log"), folder.path().join("output.previous.log"));
         let (mut writer, _second) = open(&current, &previous).unwrap();
         writer.write_all(b"one\ntwo\n").unwrap();
         assert!(!cut_flood(&current, &previous, 8).unwrap());

@@ -16,10 +16,7 @@ pub(super) struct PortBook {
 
 impl PortBook {
     pub(super) fn new(range: RangeInclusive<u16>) -> Self {
-        Self {
-            range,
-            held: Mutex::new(BTreeMap::new()),
-        }
+        Self { range, held: Mutex::new(BTreeMap::new()) }
     }
 
     fn held(&self) -> MutexGuard<'_, BTreeMap<u16, String>> {
@@ -58,10 +55,7 @@ impl PortBook {
                 self.draw(&held, kept)?
             };
             held.insert(number, id.to_owned());
-            assigned.push(Port {
-                name: port.name.clone(),
-                number,
-            });
+            assigned.push(Port { name: port.name.clone(), number });
         }
         Ok(assigned)
     }
@@ -69,8 +63,7 @@ impl PortBook {
     fn draw(&self, held: &BTreeMap<u16, String>, kept: Option<u16>) -> Result<u16, ProcessError> {
         let usable = |number: &u16| !held.contains_key(number) && is_free(*number);
         let kept = kept.filter(|number| self.range.contains(number)).filter(usable);
-        kept.or_else(|| self.range.clone().find(usable))
-            .ok_or(ProcessError::Refused(ProcessRefusal::Limit))
+        kept.or_else(|| self.range.clone().find(usable)).ok_or(ProcessError::Refused(ProcessRefusal::Limit))
     }
 }
 
@@ -91,10 +84,7 @@ mod tests {
     use super::*;
 
     fn port(name: &str, number: u16) -> Port {
-        Port {
-            name: name.to_owned(),
-            number,
-        }
+        Port { name: name.to_owned(), number }
     }
 
     /// A listener of a stranger and its port.

@@ -25,10 +25,7 @@ pub(super) struct Target {
 
 /// Does the target answer 200 in time?
 pub(super) async fn is_ready(target: &Target) -> bool {
-    matches!(
-        tokio::time::timeout(target.timeout, status(target)).await,
-        Ok(Ok(200))
-    )
+    matches!(tokio::time::timeout(target.timeout, status(target)).await, Ok(Ok(200)))
 }
 
 async fn status(target: &Target) -> std::io::Result<u16> {
@@ -78,11 +75,7 @@ mod tests {
             let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
             listener.local_addr().unwrap().port()
         };
-        let target = Target {
-            port,
-            path: "/readyz".to_owned(),
-            timeout: Duration::from_secs(1),
-        };
+        let target = Target { port, path: "/readyz".to_owned(), timeout: Duration::from_secs(1) };
         assert!(!is_ready(&target).await);
     }
 }

@@ -116,17 +116,13 @@ impl Record {
 
     /// The process of the last start, unless its end is known.
     pub(super) fn process(&self) -> Option<ProcessRef> {
-        self.launch
-            .as_ref()
-            .filter(|launch| !launch.ended)
-            .and_then(|launch| launch.process)
+        self.launch.as_ref().filter(|launch| !launch.ended).and_then(|launch| launch.process)
     }
 
     /// The process of the last start if it lives still, in this boot.
     pub(super) fn live_process(&self, boot_id: &str) -> Option<ProcessRef> {
         let launch = self.launch.as_ref().filter(|launch| launch.boot_id == boot_id)?;
-        self.process()
-            .filter(|process| !launch.ended && linux::is_alive(*process))
+        self.process().filter(|process| !launch.ended && linux::is_alive(*process))
     }
 
     /// What callers see. Whether it runs is the caller's knowledge.
@@ -135,11 +131,7 @@ impl Record {
             id: self.spec.id.clone(),
             labels: self.spec.labels.clone(),
             spec_digest: self.spec_digest.clone(),
-            start_id: self
-                .launch
-                .as_ref()
-                .map(|launch| launch.id.clone())
-                .unwrap_or_default(),
+            start_id: self.launch.as_ref().map(|launch| launch.id.clone()).unwrap_or_default(),
             running,
             ready: running && self.ready && !self.stopping,
             ready_once: self.ready_once,
@@ -169,10 +161,7 @@ impl Record {
         };
         let record: Self = serde_json::from_slice(&bytes)?;
         if record.format != FORMAT {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidData,
-                "process.json has another format",
-            ));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "process.json has another format"));
         }
         Ok(Some(record))
     }
@@ -185,11 +174,7 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)?;
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&temporary)?;
     file.write_all(bytes)?;
     file.sync_data()?;
     fs::rename(&temporary, path)
@@ -198,8 +183,5 @@ pub(super) fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// Names what a start is about: another digest is another process.
 pub(super) fn spec_digest(spec: &ProcessSpec) -> io::Result<String> {
     let bytes = serde_json::to_vec(spec)?;
-    Ok(Sha256::digest(&bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    Ok(Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect())
 }

@@ -82,10 +82,7 @@ impl Supervisor {
         // Never two on one state folder.
         self.kill_family().await?;
         let spec = &self.record.spec;
-        self.record.ports = self
-            .shared
-            .ports
-            .assign(&spec.id, &spec.ports, &self.record.ports)?;
+        self.record.ports = self.shared.ports.assign(&spec.id, &spec.ports, &self.record.ports)?;
         let (folder, spec) = (self.folder.clone(), spec.clone());
         let prepared = blocking(move || folder.prepare(&spec)).await;
         prepared.map_err(|error| failed("the folders cannot be prepared", &error))?;

@@ -74,15 +74,8 @@ impl Supervisor {
         {
             tracing::warn!(event = "process.not_signalled", id = %self.record.spec.id, %error);
         }
-        let wait = if self.leader.is_some() {
-            grace
-        } else {
-            Duration::ZERO
-        };
-        self.stop = Some(Stop {
-            kill_at: Instant::now() + wait,
-            waiting,
-        });
+        let wait = if self.leader.is_some() { grace } else { Duration::ZERO };
+        self.stop = Some(Stop { kill_at: Instant::now() + wait, waiting });
     }
 
     /// One look at a stop on its way: who still lives, is it time to kill, is it over?
@@ -158,9 +151,7 @@ impl Supervisor {
                 return Ok(());
             }
             if Instant::now() >= patience {
-                return Err(ProcessError::Failed(
-                    "descendants of the old process do not end".to_owned(),
-                ));
+                return Err(ProcessError::Failed("descendants of the old process do not end".to_owned()));
             }
             kill_all(&self.known);
             sleep(STOP_POLL).await;

@@ -142,10 +142,7 @@ impl Supervisor {
         let now = Instant::now();
         let (inbox_sender, inbox) = mpsc::channel(INBOX_MAX);
         let view = watch::Sender::new(view_of(&record, false));
-        let handle = Handle {
-            inbox: inbox_sender,
-            view: view.subscribe(),
-        };
+        let handle = Handle { inbox: inbox_sender, view: view.subscribe() };
         shared.ports.hold(&record.spec.id, &record.ports);
         let mut supervisor = Self {
             shared,
@@ -197,13 +194,7 @@ impl Supervisor {
 
     async fn next(&mut self) -> Event {
         let due = self.due();
-        let Self {
-            shared,
-            inbox,
-            child,
-            probes,
-            ..
-        } = self;
+        let Self { shared, inbox, child, probes, .. } = self;
         tokio::select! {
             biased;
             () = shared.stop.cancelled() => Event::Shutdown,
@@ -251,8 +242,7 @@ impl Supervisor {
     }
 
     fn publish(&self) {
-        self.view
-            .send_replace(view_of(&self.record, self.leader.is_some()));
+        self.view.send_replace(view_of(&self.record, self.leader.is_some()));
     }
 
     pub(super) fn announce(&self, kind: ChangeKind) {
@@ -265,10 +255,8 @@ impl Supervisor {
 
     pub(super) async fn save(&self) -> Result<(), ProcessError> {
         let folder = self.folder.clone();
-        let bytes = self
-            .record
-            .to_bytes()
-            .map_err(|error| failed("process.json cannot be written", &error))?;
+        let bytes =
+            self.record.to_bytes().map_err(|error| failed("process.json cannot be written", &error))?;
         let written = blocking(move || folder.write_record(&bytes)).await;
         written.map_err(|error| failed("process.json cannot be written", &error))
     }
@@ -289,9 +277,7 @@ impl Supervisor {
         let process = match launch.process {
             _ if !of_this_boot => None,
             // The host died between spawn and record: the marker tells which it was.
-            None => blocking(move || linux::find_leader(&launch.marker()))
-                .await
-                .unwrap_or(None),
+            None => blocking(move || linux::find_leader(&launch.marker())).await.unwrap_or(None),
             process => process,
         };
         if let Some(process) = process.filter(|process| linux::is_alive(*process)) {
@@ -326,11 +312,7 @@ impl Supervisor {
     /// Refuses an older writer, before any effect.
     pub(super) fn check_fence(&self, cx: &CallContext) -> Result<u64, ProcessError> {
         let fence = self.shared.authority.fence(cx);
-        if fence < self.record.epoch {
-            Err(ProcessRefusal::Fenced.into())
-        } else {
-            Ok(fence)
-        }
+        if fence < self.record.epoch { Err(ProcessRefusal::Fenced.into()) } else { Ok(fence) }
     }
 
     pub(super) fn end_launch(&mut self) {
@@ -395,12 +377,7 @@ pub(super) fn change_of(view: &View, kind: ChangeKind) -> ProcessChange {
 fn view_of(record: &Record, running: bool) -> View {
     let status = record.status(running);
     let lost = record.wanted && !running && !record.restarting && !record.held && !record.stopping;
-    View {
-        tenant: record.tenant.clone(),
-        agent: record.agent.clone(),
-        status,
-        lost,
-    }
+    View { tenant: record.tenant.clone(), agent: record.agent.clone(), status, lost }
 }
 
 async fn child_end(child: &mut Option<Child>) -> io::Result<ExitStatus> {

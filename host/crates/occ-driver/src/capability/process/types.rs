@@ -320,11 +320,7 @@ impl ProcessGrant {
 
 /// The labels of a list request: a process matches when it carries each of them.
 pub(super) fn labels_match(wanted: &[(String, String)], labels: &[(String, String)]) -> bool {
-    let have: BTreeMap<&str, &str> = labels
-        .iter()
-        .map(|(key, value)| (key.as_str(), value.as_str()))
-        .collect();
-    wanted
-        .iter()
-        .all(|(key, value)| have.get(key.as_str()) == Some(&value.as_str()))
+    let have: BTreeMap<&str, &str> =
+        labels.iter().map(|(key, value)| (key.as_str(), value.as_str())).collect();
+    wanted.iter().all(|(key, value)| have.get(key.as_str()) == Some(&value.as_str()))
 }

@@ -79,11 +79,7 @@ impl Supervisor {
             return;
         };
         let timeout = Duration::from_secs(u64::from(probe.timeout_seconds));
-        let target = Target {
-            port: port.number,
-            path: probe.path.clone(),
-            timeout,
-        };
+        let target = Target { port: port.number, path: probe.path.clone(), timeout };
         self.probes.spawn(async move { is_ready(&target).await });
     }
 
