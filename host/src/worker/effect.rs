@@ -232,3 +232,107 @@ async fn injected(cx: &Context, pass: &Pass, step: &'static str, when: When) -> 
         injector::Fault::Crash => std::future::pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::drivers::types::OutageKind;
+
+    fn verdict(error: DriverError) -> Verdict {
+        judge::<Progress>(Err(error)).map_or_else(Verdict::from, |_| Verdict::complete("UNEXPECTED"))
+    }
+
+    fn reason(code: &str) -> Reason {
+        Reason {
+            code: code.to_owned(),
+            message: "Text of a plugin.".to_owned(),
+            data: Some(json!({ "exitCode": 78 })),
+        }
+    }
+
+    fn outage(dependency: &str, retry_after_ms: Option<u32>) -> DriverError {
+        let kind = OutageKind::Throttled;
+        DriverError::Failure(Failure::Outage(Outage {
+            dependency: dependency.to_owned(),
+            kind,
+            retry_after_ms,
+        }))
+    }
+
+    fn deferred(code: &'static str, cadence: Cadence) -> Verdict {
+        Verdict::Defer {
+            code: Code::new(code),
+            cadence,
+            outage: true,
+        }
+    }
+
+    #[test]
+    fn an_outage_waits_and_a_hasty_plugin_is_bounded() {
+        assert_eq!(
+            verdict(outage("kubernetes-api", None)),
+            deferred("KUBERNETES_API_UNAVAILABLE", Cadence::Readiness)
+        );
+        let soon = Cadence::After(Duration::from_millis(1_500));
+        assert_eq!(
+            verdict(outage("provider", Some(1_500))),
+            deferred("DEPENDENCY_UNAVAILABLE", soon)
+        );
+        let hour = outage("provider", Some(3_600_000));
+        assert_eq!(
+            verdict(hour),
+            deferred("DEPENDENCY_UNAVAILABLE", Cadence::After(REST_MAX))
+        );
+    }
+
+    #[test]
+    fn faults_of_a_plugin_are_tried_again() {
+        assert_eq!(
+            verdict(DriverError::Trap("unreachable".to_owned())),
+            Verdict::retry("DRIVER_TRAPPED")
+        );
+        assert_eq!(
+            verdict(DriverError::Contract("too long".to_owned())),
+            Verdict::retry("INVALID_DRIVER_OBSERVATION")
+        );
+        let late = DriverError::Deadline {
+            after_ms: 1,
+            max_ms: 1,
+        };
+        assert_eq!(verdict(late), Verdict::retry("DRIVER_LIMIT_EXCEEDED"));
+    }
+
+    #[test]
+    fn a_plugin_names_its_reasons_and_decides_nothing() {
+        let retry = DriverError::Failure(Failure::Retry(reason("RUNTIME_LOGIN_FAILED")));
+        assert_eq!(verdict(retry), Verdict::retry("RUNTIME_LOGIN_FAILED"));
+        let permanent = DriverError::Failure(Failure::Permanent(reason("IMAGE_GONE")));
+        let result = Some(json!({ "exitCode": 78 }));
+        assert_eq!(
+            verdict(permanent),
+            Verdict::Fail {
+                code: Code::new("IMAGE_GONE"),
+                result
+            }
+        );
+        for bad in [
+            Failure::Retry(reason("not a code")),
+            Failure::Permanent(reason("")),
+        ] {
+            assert_eq!(
+                verdict(DriverError::Failure(bad)),
+                Verdict::retry("INVALID_DRIVER_OBSERVATION")
+            );
+        }
+    }
+
+    #[test]
+    fn whoever_is_fenced_writes_nothing_more() {
+        for code in ["FENCED", "LEASE_LOST"] {
+            assert_eq!(
+                verdict(DriverError::Failure(Failure::Retry(reason(code)))),
+                Verdict::Lost
+            );
+        }
+    }
+}

@@ -4,6 +4,7 @@ mod chaos;
 mod compute;
 mod deletion;
 mod deploy;
+mod lost;
 mod namespaces;
 mod rollback;
 mod steps;

@@ -35,7 +35,7 @@ pub(crate) struct World {
     pub(crate) attempts_max: i32,
     pub(crate) injector: Option<Arc<dyn Injector>>,
     hints: Hints,
-    _database: Database,
+    database: Database,
 }
 
 /// One Agent with its principal.
@@ -101,7 +101,7 @@ impl World {
             injector: None,
             hints: Hints::default(),
             pool,
-            _database: database,
+            database,
         };
         world.namespace_insert(&world.namespace, "ready").await;
         world.actor_insert().await;
@@ -316,9 +316,18 @@ impl World {
         key
     }
 
+    pub(crate) fn database(&self) -> &Database {
+        &self.database
+    }
+
     pub(crate) fn worker(&self) -> Running {
+        self.worker_on(self.pool.clone())
+    }
+
+    /// A worker whose steps and transitions use this pool; its leases have their own.
+    pub(crate) fn worker_on(&self, pool: PgPool) -> Running {
         let context = Context {
-            db: self.pool.clone(),
+            db: pool.clone(),
             clock: Clock::system(),
             ids: Ids::system(),
             installation: occ_api::ids::InstallationId::from_uuid(Uuid::new_v4()),
@@ -336,9 +345,22 @@ impl World {
             drain_secs: 5,
             ..Default::default()
         };
-        let (worker, _) = worker::build(context, self.pool.clone().into(), &settings, "worker".to_owned());
-        let running = Running { shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
-        running.tasks.spawn(worker.hints(self.hints.clone()).run(running.shutdown.clone()));
+        let (worker, _) = worker::build(
+            context,
+            occ_queue::Database {
+                pool,
+                ..occ_queue::Database::from(self.pool.clone())
+            },
+            &settings,
+            "worker".to_owned(),
+        );
+        let running = Running {
+            shutdown: CancellationToken::new(),
+            tasks: TaskTracker::new(),
+        };
+        running
+            .tasks
+            .spawn(worker.hints(self.hints.clone()).run(running.shutdown.clone()));
         running.tasks.close();
         running
     }
