@@ -1,6 +1,8 @@
 //! One binary of tests on real parts; modules mirror the product.
 
 #[cfg(test)]
+mod api;
+#[cfg(test)]
 mod bootstrap;
 #[cfg(test)]
 mod cli;

@@ -53,8 +53,15 @@ pub(super) fn put(document: &mut Value, pointer: &str, value: Value) {
 pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
     let provider = "/models/providers/openai";
     let runtime = "/agents/defaults/models/openai~1gamma/agentRuntime/id";
-    let mut mixed = with("/agents/defaults/model", json!({"primary": "openai/gamma", "fallbacks": ["side/delta"]}));
-    put(&mut mixed, "/agents/defaults/models/side~1delta", json!({"agentRuntime": {"id": "codex"}}));
+    let mut mixed = with(
+        "/agents/defaults/model",
+        json!({"primary": "openai/gamma", "fallbacks": ["side/delta"]}),
+    );
+    put(
+        &mut mixed,
+        "/agents/defaults/models/side~1delta",
+        json!({"agentRuntime": {"id": "codex"}}),
+    );
     put(
         &mut mixed,
         "/models/providers/side",
@@ -62,18 +69,76 @@ pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
     );
     vec![
         ("valid", valid(), Verdict::Accepted),
-        ("key by reference", with(&format!("{provider}/apiKey"), json!({"source": "env", "provider": "default", "id": "MODEL_KEY"})), Verdict::Accepted),
-        ("bind of another platform", with("/gateway/bind", json!("lan")), Verdict::Accepted),
-        ("literal key", with(&format!("{provider}/apiKey"), json!("sk-0123456789abcdef0123")), Verdict::Create("/values/models/providers/openai/apiKey")),
-        ("credential header", with(&format!("{provider}/headers"), json!({"Authorization": "Bearer x"})), Verdict::Create("/values/models/providers/openai/headers/Authorization")),
-        ("relative URL", with(&format!("{provider}/baseUrl"), json!("model.example.com/v1")), Verdict::Create("/values/models/providers/openai/baseUrl")),
-        ("unknown API", with(&format!("{provider}/api"), json!("soap")), Verdict::Create("/values/models/providers/openai/api")),
-        ("literal password", with("/gateway/auth/password", json!("correct horse")), Verdict::Create("/values/gateway/auth/password")),
-        ("list of agents", with("/agents/list", json!([{"id": "a"}])), Verdict::Deploy("/values/agents/list")),
-        ("codex in one process", with(runtime, json!("codex")), Verdict::Deploy("/executionMode")),
-        ("unknown runtime", with(runtime, json!("abacus")), Verdict::Deploy("/values/agents/defaults/models/openai~1gamma/agentRuntime/id")),
-        ("no runtime policy", with("/agents/defaults/models/openai~1gamma", json!({})), Verdict::Deploy("/values/agents/defaults/models")),
-        ("open gateway", with("/gateway/auth/mode", json!("none")), Verdict::Deploy("/values/gateway/auth/mode")),
-        ("two harnesses", mixed, Verdict::Deploy("/values/agents/defaults/model/fallbacks/0")),
+        (
+            "key by reference",
+            with(
+                &format!("{provider}/apiKey"),
+                json!({"source": "env", "provider": "default", "id": "MODEL_KEY"}),
+            ),
+            Verdict::Accepted,
+        ),
+        (
+            "bind of another platform",
+            with("/gateway/bind", json!("lan")),
+            Verdict::Accepted,
+        ),
+        (
+            "literal key",
+            with(&format!("{provider}/apiKey"), json!("sk-0123456789abcdef0123")),
+            Verdict::Create("/values/models/providers/openai/apiKey"),
+        ),
+        (
+            "credential header",
+            with(
+                &format!("{provider}/headers"),
+                json!({"Authorization": "Bearer x"}),
+            ),
+            Verdict::Create("/values/models/providers/openai/headers/Authorization"),
+        ),
+        (
+            "relative URL",
+            with(&format!("{provider}/baseUrl"), json!("model.example.com/v1")),
+            Verdict::Create("/values/models/providers/openai/baseUrl"),
+        ),
+        (
+            "unknown API",
+            with(&format!("{provider}/api"), json!("soap")),
+            Verdict::Create("/values/models/providers/openai/api"),
+        ),
+        (
+            "literal password",
+            with("/gateway/auth/password", json!("correct horse")),
+            Verdict::Create("/values/gateway/auth/password"),
+        ),
+        (
+            "list of agents",
+            with("/agents/list", json!([{"id": "a"}])),
+            Verdict::Deploy("/values/agents/list"),
+        ),
+        (
+            "codex in one process",
+            with(runtime, json!("codex")),
+            Verdict::Deploy("/executionMode"),
+        ),
+        (
+            "unknown runtime",
+            with(runtime, json!("abacus")),
+            Verdict::Deploy("/values/agents/defaults/models/openai~1gamma/agentRuntime/id"),
+        ),
+        (
+            "no runtime policy",
+            with("/agents/defaults/models/openai~1gamma", json!({})),
+            Verdict::Deploy("/values/agents/defaults/models"),
+        ),
+        (
+            "open gateway",
+            with("/gateway/auth/mode", json!("none")),
+            Verdict::Deploy("/values/gateway/auth/mode"),
+        ),
+        (
+            "two harnesses",
+            mixed,
+            Verdict::Deploy("/values/agents/defaults/model/fallbacks/0"),
+        ),
     ]
 }
