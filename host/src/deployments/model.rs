@@ -82,17 +82,11 @@ impl Deployment {
     /// Does it not change by itself any more?
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        matches!(
-            self.status(),
-            DeploymentStatus::Succeeded | DeploymentStatus::Failed
-        )
+        matches!(self.status(), DeploymentStatus::Succeeded | DeploymentStatus::Failed)
     }
 
     fn activated(&self) -> bool {
-        matches!(
-            self.code.as_deref(),
-            Some("REVISION_ACTIVATED" | "REVISION_ALREADY_ACTIVE")
-        )
+        matches!(self.code.as_deref(), Some("REVISION_ACTIVATED" | "REVISION_ALREADY_ACTIVE"))
     }
 }
 
@@ -101,11 +95,8 @@ impl Deployment {
     /// compute declares; text of drivers at run time never appears.
     #[must_use]
     pub fn to_wire(&self, declared: impl Fn(&str) -> Option<String>) -> types::Deployment {
-        let text = |code: &str| {
-            reason::find(code)
-                .map(|known| known.text.to_owned())
-                .or_else(|| declared(code))
-        };
+        let text =
+            |code: &str| reason::find(code).map(|known| known.text.to_owned()).or_else(|| declared(code));
         let status = self.status();
         types::Deployment {
             deployment_id: self.revision.clone(),
@@ -126,11 +117,7 @@ impl Deployment {
         let attempt = |at| {
             let known = self.code.as_deref().and_then(|code| Some((code, text(code)?)));
             let (code, message) = known.unwrap_or_else(|| (UNDECLARED, text(UNDECLARED).unwrap_or_default()));
-            types::DeploymentAttempt {
-                at: Timestamp::from(at),
-                code: code.to_owned(),
-                message,
-            }
+            types::DeploymentAttempt { at: Timestamp::from(at), code: code.to_owned(), message }
         };
         types::DeploymentProgress {
             last_attempt: self.last_attempt_at.map(attempt),

@@ -260,11 +260,7 @@ mod tests {
     }
 
     fn deferred(code: &'static str, cadence: Cadence) -> Verdict {
-        Verdict::Defer {
-            code: Code::new(code),
-            cadence,
-            outage: true,
-        }
+        Verdict::Defer { code: Code::new(code), cadence, outage: true }
     }
 
     #[test]
@@ -274,31 +270,19 @@ mod tests {
             deferred("KUBERNETES_API_UNAVAILABLE", Cadence::Readiness)
         );
         let soon = Cadence::After(Duration::from_millis(1_500));
-        assert_eq!(
-            verdict(outage("provider", Some(1_500))),
-            deferred("DEPENDENCY_UNAVAILABLE", soon)
-        );
+        assert_eq!(verdict(outage("provider", Some(1_500))), deferred("DEPENDENCY_UNAVAILABLE", soon));
         let hour = outage("provider", Some(3_600_000));
-        assert_eq!(
-            verdict(hour),
-            deferred("DEPENDENCY_UNAVAILABLE", Cadence::After(REST_MAX))
-        );
+        assert_eq!(verdict(hour), deferred("DEPENDENCY_UNAVAILABLE", Cadence::After(REST_MAX)));
     }
 
     #[test]
     fn faults_of_a_plugin_are_tried_again() {
-        assert_eq!(
-            verdict(DriverError::Trap("unreachable".to_owned())),
-            Verdict::retry("DRIVER_TRAPPED")
-        );
+        assert_eq!(verdict(DriverError::Trap("unreachable".to_owned())), Verdict::retry("DRIVER_TRAPPED"));
         assert_eq!(
             verdict(DriverError::Contract("too long".to_owned())),
             Verdict::retry("INVALID_DRIVER_OBSERVATION")
         );
-        let late = DriverError::Deadline {
-            after_ms: 1,
-            max_ms: 1,
-        };
+        let late = DriverError::Deadline { after_ms: 1, max_ms: 1 };
         assert_eq!(verdict(late), Verdict::retry("DRIVER_LIMIT_EXCEEDED"));
     }
 
@@ -308,31 +292,16 @@ mod tests {
         assert_eq!(verdict(retry), Verdict::retry("RUNTIME_LOGIN_FAILED"));
         let permanent = DriverError::Failure(Failure::Permanent(reason("IMAGE_GONE")));
         let result = Some(json!({ "exitCode": 78 }));
-        assert_eq!(
-            verdict(permanent),
-            Verdict::Fail {
-                code: Code::new("IMAGE_GONE"),
-                result
-            }
-        );
-        for bad in [
-            Failure::Retry(reason("not a code")),
-            Failure::Permanent(reason("")),
-        ] {
-            assert_eq!(
-                verdict(DriverError::Failure(bad)),
-                Verdict::retry("INVALID_DRIVER_OBSERVATION")
-            );
+        assert_eq!(verdict(permanent), Verdict::Fail { code: Code::new("IMAGE_GONE"), result });
+        for bad in [Failure::Retry(reason("not a code")), Failure::Permanent(reason(""))] {
+            assert_eq!(verdict(DriverError::Failure(bad)), Verdict::retry("INVALID_DRIVER_OBSERVATION"));
         }
     }
 
     #[test]
     fn whoever_is_fenced_writes_nothing_more() {
         for code in ["FENCED", "LEASE_LOST"] {
-            assert_eq!(
-                verdict(DriverError::Failure(Failure::Retry(reason(code)))),
-                Verdict::Lost
-            );
+            assert_eq!(verdict(DriverError::Failure(Failure::Retry(reason(code)))), Verdict::Lost);
         }
     }
 }

@@ -10,9 +10,7 @@ const WAIT: &str = "wait=60";
 
 async fn settled(api: &Api, agent: &Agent, accepted: &Answer) -> Result<Value> {
     assert_eq!(accepted.status, 202, "{accepted:?}");
-    let answer = api
-        .get(&format!("{}/deployments/{}?{WAIT}", agent.path(), accepted.id()))
-        .await?;
+    let answer = api.get(&format!("{}/deployments/{}?{WAIT}", agent.path(), accepted.id())).await?;
     Ok(answer.data().clone())
 }
 
@@ -20,14 +18,8 @@ async fn deployed(api: &Api, agent: &Agent) -> Result<String> {
     let accepted = api.post_empty(&format!("{}/deploy", agent.path())).await?;
     let deployment = settled(api, agent, &accepted).await?;
     assert_eq!(deployment["status"], json!("succeeded"), "{deployment}");
-    assert_eq!(
-        (&deployment["progress"], &deployment["error"]),
-        (&json!(null), &json!(null))
-    );
-    assert_eq!(
-        api.get(&agent.path()).await?.data()["activeRevisionId"],
-        json!(accepted.id())
-    );
+    assert_eq!((&deployment["progress"], &deployment["error"]), (&json!(null), &json!(null)));
+    assert_eq!(api.get(&agent.path()).await?.data()["activeRevisionId"], json!(accepted.id()));
     Ok(accepted.id())
 }
 
@@ -35,11 +27,7 @@ async fn deployed(api: &Api, agent: &Agent) -> Result<String> {
 async fn until(api: &Api, path: &str, done: impl Fn(&Answer) -> bool) -> Answer {
     occ_tests::wait::eventually(path, || async {
         let answer = api.get(path).await.map_err(|error| error.to_string())?;
-        if done(&answer) {
-            Ok(answer)
-        } else {
-            Err(format!("{answer:?}"))
-        }
+        if done(&answer) { Ok(answer) } else { Err(format!("{answer:?}")) }
     })
     .await
 }
@@ -61,9 +49,7 @@ async fn an_agent_lives_from_deploy_to_delete() -> Result<()> {
     let second = deployed(&api, &agent).await?;
     looks_at_runtime(&api, &agent, &second).await?;
 
-    let back = api
-        .post(&format!("{}/rollback", agent.path()), &json!({}))
-        .await?;
+    let back = api.post(&format!("{}/rollback", agent.path()), &json!({})).await?;
     assert_eq!(back.data()["rollbackOf"], json!(first), "{back:?}");
     let deployment = settled(&api, &agent, &back).await?;
     assert_eq!(deployment["status"], json!("succeeded"), "{deployment}");
@@ -76,46 +62,26 @@ async fn an_agent_lives_from_deploy_to_delete() -> Result<()> {
         "a later deployment rewrites nothing: {earlier:?}"
     );
 
-    let in_use = api
-        .delete(&format!("/namespaces/{namespace}/secrets/{}", agent.secret))
-        .await?;
+    let in_use = api.delete(&format!("/namespaces/{namespace}/secrets/{}", agent.secret)).await?;
     assert_eq!(in_use.status, 409, "{in_use:?}");
-    assert_eq!(
-        api.post_empty(&format!("{}/stop", agent.path())).await?.status,
-        202
-    );
-    until(&api, &agent.path(), |answer| {
-        answer.data().get("activeRevisionId").is_none()
-    })
-    .await;
+    assert_eq!(api.post_empty(&format!("{}/stop", agent.path())).await?.status, 202);
+    until(&api, &agent.path(), |answer| answer.data().get("activeRevisionId").is_none()).await;
     assert_eq!(api.delete(&agent.path()).await?.status, 202);
     until(&api, &agent.path(), |answer| answer.status == 404).await;
     assert_eq!(api.table_rows("occ.agent_credentials").await?, 0);
     assert_eq!(api.rows_with("occ.iam_bindings", &agent.principal).await?, 0);
 
     assert_eq!(api.delete(&configuration).await?.status, 204);
-    assert_eq!(
-        api.delete(&format!("/namespaces/{namespace}/secrets/{}", agent.secret))
-            .await?
-            .status,
-        204
-    );
+    assert_eq!(api.delete(&format!("/namespaces/{namespace}/secrets/{}", agent.secret)).await?.status, 204);
     assert_eq!(api.delete(&format!("/namespaces/{namespace}")).await?.status, 202);
-    until(&api, &format!("/namespaces/{namespace}"), |answer| {
-        answer.status == 404
-    })
-    .await;
+    until(&api, &format!("/namespaces/{namespace}"), |answer| answer.status == 404).await;
     api.end().await
 }
 
 async fn looks_at_runtime(api: &Api, agent: &Agent, revision: &str) -> Result<()> {
     let runtime_path = format!("{}/deployments/{revision}/runtime", agent.path());
     let runtime = api.get(&runtime_path).await?;
-    assert_eq!(
-        (runtime.status, &runtime.data()["revisionId"]),
-        (200, &json!(revision)),
-        "{runtime:?}"
-    );
+    assert_eq!((runtime.status, &runtime.data()["revisionId"]), (200, &json!(revision)), "{runtime:?}");
     let pod = &runtime.data()["pods"][0];
     assert_eq!(
         (&pod["role"], &pod["name"], &pod["ready"]),
@@ -126,20 +92,13 @@ async fn looks_at_runtime(api: &Api, agent: &Agent, revision: &str) -> Result<()
         (&source["id"], &source["available"], &source["pods"][0]["uid"]),
         (&json!("gateway"), &json!(true), &pod["uid"])
     );
-    let url = runtime.data()["endpoints"][0]["url"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let url = runtime.data()["endpoints"][0]["url"].as_str().unwrap_or_default().to_owned();
     let probed = reqwest::get(format!("{url}/readyz")).await?;
     assert_eq!(probed.status().as_u16(), 200);
 
     let logs = format!("{runtime_path}/logs");
     let page = api.get(&format!("{logs}?source=gateway&tailLines=5")).await?;
-    assert_eq!(
-        (page.status, &page.data()["source"]),
-        (200, &json!("gateway")),
-        "{page:?}"
-    );
+    assert_eq!((page.status, &page.data()["source"]), (200, &json!("gateway")), "{page:?}");
     assert_eq!(page.data()["stream"]["podUid"], pod["uid"]);
     let records = page.data()["records"].as_array().cloned().unwrap_or_default();
     assert!(!records.is_empty() && records.len() <= 5, "{page:?}");
@@ -153,10 +112,7 @@ async fn looks_at_runtime(api: &Api, agent: &Agent, revision: &str) -> Result<()
     );
     let download = api.get(&format!("{logs}?source=gateway&download=true")).await?;
     assert_eq!(download.header("content-type"), Some("text/plain; charset=utf-8"));
-    assert_eq!(
-        api.audit_actions("openclaw.agents.runtime_logs.download").await?,
-        1
-    );
+    assert_eq!(api.audit_actions("openclaw.agents.runtime_logs.download").await?, 1);
 
     for (query, status, code) in [
         ("source=gateway&pod=other", 400, "RUNTIME_LOGS_POD_INVALID"),
@@ -168,11 +124,7 @@ async fn looks_at_runtime(api: &Api, agent: &Agent, revision: &str) -> Result<()
         ("source=gateway&tailLines=0200", 400, "INVALID_REQUEST"),
     ] {
         let answer = api.get(&format!("{logs}?{query}")).await?;
-        assert_eq!(
-            (answer.status, answer.code()),
-            (status, code.to_owned()),
-            "{query}: {answer:?}"
-        );
+        assert_eq!((answer.status, answer.code()), (status, code.to_owned()), "{query}: {answer:?}");
     }
     let mut limited = None;
     for _ in 0..30 {

@@ -347,20 +347,12 @@ impl World {
         };
         let (worker, _) = worker::build(
             context,
-            occ_queue::Database {
-                pool,
-                ..occ_queue::Database::from(self.pool.clone())
-            },
+            occ_queue::Database { pool, ..occ_queue::Database::from(self.pool.clone()) },
             &settings,
             "worker".to_owned(),
         );
-        let running = Running {
-            shutdown: CancellationToken::new(),
-            tasks: TaskTracker::new(),
-        };
-        running
-            .tasks
-            .spawn(worker.hints(self.hints.clone()).run(running.shutdown.clone()));
+        let running = Running { shutdown: CancellationToken::new(), tasks: TaskTracker::new() };
+        running.tasks.spawn(worker.hints(self.hints.clone()).run(running.shutdown.clone()));
         running.tasks.close();
         running
     }
