@@ -37,9 +37,7 @@ const DEPLOY: &str = "deployment less OpenClaw's own start: (spawn - 202) + (las
 
 /// Measures the rows that were asked for.
 pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Result<()> {
-    let missing = environment::binaries()
-        .err()
-        .or_else(|| environment::plugins().err());
+    let missing = environment::binaries().err().or_else(|| environment::plugins().err());
     if options.wants("deploy") {
         match &missing {
             Some(why) => measures.push(Measure::not_run("deploy", DEPLOY, why)),
@@ -75,10 +73,7 @@ fn ms_of(time: OffsetDateTime) -> f64 {
 }
 
 fn text<'a>(value: &'a Value, pointer: &str) -> Result<&'a str> {
-    value
-        .pointer(pointer)
-        .and_then(Value::as_str)
-        .with_context(|| format!("no {pointer} in {value}"))
+    value.pointer(pointer).and_then(Value::as_str).with_context(|| format!("no {pointer} in {value}"))
 }
 
 fn json(file: PathBuf) -> Result<Value> {
@@ -113,10 +108,7 @@ impl Demo {
             .and_then(Value::as_u64)
             .context("no port")?;
         let key = json(dev.state().join("admin-key.json"))?;
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(5))
-            .build()?;
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(5)).build()?;
         Ok(Self {
             client,
             origin: format!("http://127.0.0.1:{port}"),
@@ -128,42 +120,20 @@ impl Demo {
     }
 
     fn record(&self) -> Result<Value> {
-        json(
-            self.dev
-                .state()
-                .join("processes")
-                .join(&self.agent)
-                .join("process.json"),
-        )
+        json(self.dev.state().join("processes").join(&self.agent).join("process.json"))
     }
 
     async fn deploy(&self) -> Result<Taken> {
-        let url = format!(
-            "{}/namespaces/{}/agents/{}/deploy",
-            self.origin, self.namespace, self.agent
-        );
-        let response = self
-            .client
-            .post(url)
-            .header("x-api-key", &self.key)
-            .send()
-            .await?;
+        let url = format!("{}/namespaces/{}/agents/{}/deploy", self.origin, self.namespace, self.agent);
+        let response = self.client.post(url).header("x-api-key", &self.key).send().await?;
         let accepted = now_ms();
-        ensure!(
-            response.status().as_u16() == 202,
-            "deploy answered {}",
-            response.status()
-        );
+        ensure!(response.status().as_u16() == 202, "deploy answered {}", response.status());
         let answer: Value = response.json().await?;
         let revision = text(&answer, "/data/id")?.to_owned();
         let (spawned, port) = self.spawned(&revision).await?;
         let ready = self.ready(port).await?;
         let last_step = self.settled(&revision).await?;
-        Ok(Taken {
-            to_spawn: spawned - accepted,
-            openclaw: ready - spawned,
-            to_last_step: last_step - ready,
-        })
+        Ok(Taken { to_spawn: spawned - accepted, openclaw: ready - spawned, to_last_step: last_step - ready })
     }
 
     /// When the revision's process was started, and its port.
@@ -172,18 +142,13 @@ impl Demo {
         while begun.elapsed() < PATIENCE {
             let record = self.record()?;
             let of_revision = record.pointer("/revision").and_then(Value::as_str) == Some(revision);
-            let process = record
-                .pointer("/launch/process")
-                .is_some_and(|process| !process.is_null());
+            let process = record.pointer("/launch/process").is_some_and(|process| !process.is_null());
             if of_revision && process && record.pointer("/launch/ended") == Some(&Value::Bool(false)) {
                 let at = record
                     .pointer("/launch/startedAtMs")
                     .and_then(Value::as_f64)
                     .context("no startedAtMs")?;
-                let port = record
-                    .pointer("/ports/0/number")
-                    .and_then(Value::as_u64)
-                    .context("no port")?;
+                let port = record.pointer("/ports/0/number").and_then(Value::as_u64).context("no port")?;
                 return Ok((at, port));
             }
             tokio::time::sleep(LOOK).await;
@@ -196,13 +161,7 @@ impl Demo {
         let url = format!("http://127.0.0.1:{port}/readyz");
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
-            if self
-                .client
-                .get(&url)
-                .send()
-                .await
-                .is_ok_and(|answer| answer.status().as_u16() == 200)
-            {
+            if self.client.get(&url).send().await.is_ok_and(|answer| answer.status().as_u16() == 200) {
                 return Ok(now_ms());
             }
             tokio::time::sleep(LOOK).await;
@@ -220,15 +179,9 @@ impl Demo {
                 row.pointer("/revisionId").and_then(Value::as_str) == Some(revision)
                     && row.pointer("/kind").and_then(Value::as_str) == Some("revision.reconcile")
             });
-            if let Some(completed) = row
-                .and_then(|row| row.pointer("/completedAt"))
-                .and_then(Value::as_str)
-            {
+            if let Some(completed) = row.and_then(|row| row.pointer("/completedAt")).and_then(Value::as_str) {
                 let code = row.and_then(|row| row.pointer("/code")).and_then(Value::as_str);
-                ensure!(
-                    code == Some("REVISION_ACTIVATED"),
-                    "the deployment ended with {code:?}"
-                );
+                ensure!(code == Some("REVISION_ACTIVATED"), "the deployment ended with {code:?}");
                 return Ok(ms_of(OffsetDateTime::parse(completed, &Rfc3339)?));
             }
             tokio::time::sleep(Duration::from_millis(250)).await;
@@ -248,16 +201,9 @@ async fn deploy(options: &Options, measures: &mut Vec<Measure>) -> Result<()> {
     let added = of(|taken| taken.to_spawn + taken.to_last_step);
     let middle = median(&added).context("no deployment")?;
     measures.push(
-        Measure::absolute("deploy", DEPLOY, "ms", middle, ADDED_MS_MAX)
-            .goal(ADDED_MS_MAX / 2.0)
-            .runs(added),
+        Measure::absolute("deploy", DEPLOY, "ms", middle, ADDED_MS_MAX).goal(ADDED_MS_MAX / 2.0).runs(added),
     );
-    measures.push(Measure::shown(
-        "deploy",
-        "of it: 202 to spawn",
-        "ms",
-        of(|taken| taken.to_spawn),
-    ));
+    measures.push(Measure::shown("deploy", "of it: 202 to spawn", "ms", of(|taken| taken.to_spawn)));
     measures.push(Measure::shown(
         "deploy",
         "of it: ready to last step",
@@ -278,26 +224,19 @@ fn start() -> Result<Vec<Measure>> {
     dev.up(&["--no-demo"])?;
     let mut ready = Vec::new();
     for _ in 0..RUNS {
-        ensure!(
-            dev.host(&["--down"]).output()?.status.success(),
-            "dev --down failed"
-        );
+        ensure!(dev.host(&["--down"]).output()?.status.success(), "dev --down failed");
         let begun = Instant::now();
         dev.up(&["--no-demo"])?;
         ready.push(begun.elapsed().as_secs_f64() * 1_000.0);
     }
     std::thread::sleep(IDLE);
-    let pid = json(dev.state().join("running.json"))?
-        .pointer("/pid")
-        .and_then(Value::as_i64)
-        .context("no pid")?;
+    let pid =
+        json(dev.state().join("running.json"))?.pointer("/pid").and_then(Value::as_i64).context("no pid")?;
     let resident = machine::field(&format!("/proc/{pid}/status"), "VmRSS").context("the host has ended")?;
     let resident: f64 = resident.split(' ').next().context("no number")?.parse()?;
     let middle = median(&ready).context("no start")?;
     Ok(vec![
-        Measure::absolute("start", START, "ms", middle, START_MS_MAX)
-            .goal(START_MS_MAX / 2.0)
-            .runs(ready),
+        Measure::absolute("start", START, "ms", middle, START_MS_MAX).goal(START_MS_MAX / 2.0).runs(ready),
         Measure::absolute(
             "memory",
             "resident memory of that host, idle for 10 s",

@@ -37,16 +37,9 @@ impl Machine {
             cores: std::thread::available_parallelism().map_or(1, usize::from),
             memory_mib: memory.unwrap_or(0) / 1024,
             kernel: read("/proc/sys/kernel/osrelease").unwrap_or_default(),
-            build: if cfg!(debug_assertions) {
-                "debug"
-            } else {
-                "release"
-            },
+            build: if cfg!(debug_assertions) { "debug" } else { "release" },
             version: env!("CARGO_PKG_VERSION"),
-            packages: PACKAGES
-                .iter()
-                .filter_map(|name| Some(format!("{name} {}", locked(name)?)))
-                .collect(),
+            packages: PACKAGES.iter().filter_map(|name| Some(format!("{name} {}", locked(name)?))).collect(),
             commit: commit().unwrap_or_else(|| "unknown".to_owned()),
             database: String::new(),
         }
@@ -78,18 +71,14 @@ impl fmt::Display for Machine {
 }
 
 fn read(file: &str) -> Option<String> {
-    std::fs::read_to_string(file)
-        .ok()
-        .map(|text| text.trim().to_owned())
+    std::fs::read_to_string(file).ok().map(|text| text.trim().to_owned())
 }
 
 /// A value of a file of `name : value` lines.
 pub(crate) fn field(file: &str, name: &str) -> Option<String> {
     let text = read(file)?;
     let mut values = text.lines().filter_map(|line| line.split_once(':'));
-    values
-        .find(|(known, _)| known.trim() == name)
-        .map(|(_, value)| value.trim().to_owned())
+    values.find(|(known, _)| known.trim() == name).map(|(_, value)| value.trim().to_owned())
 }
 
 fn locked(name: &str) -> Option<&'static str> {
@@ -99,21 +88,11 @@ fn locked(name: &str) -> Option<&'static str> {
 
 fn commit() -> Option<String> {
     let git = |arguments: &[&str]| {
-        let output = Command::new("git")
-            .args(arguments)
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .ok()?;
-        output
-            .status
-            .success()
-            .then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        let output =
+            Command::new("git").args(arguments).current_dir(env!("CARGO_MANIFEST_DIR")).output().ok()?;
+        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
     let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changed = git(&["status", "--porcelain", "-uno"]).is_some_and(|changes| !changes.is_empty());
-    Some(if changed {
-        format!("{commit}, changed")
-    } else {
-        commit
-    })
+    Some(if changed { format!("{commit}, changed") } else { commit })
 }

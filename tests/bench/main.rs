@@ -33,12 +33,7 @@ pub(crate) struct Options {
 
 impl Options {
     fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
-        let mut options = Self {
-            long: false,
-            deployments: 7,
-            json: None,
-            row: None,
-        };
+        let mut options = Self { long: false, deployments: 7, json: None, row: None };
         while let Some(word) = words.next() {
             let mut value = || words.next().with_context(|| format!("{word} wants a value"));
             match word.as_str() {
@@ -67,11 +62,7 @@ impl Options {
             return Ok(file.clone());
         }
         let program = std::env::current_exe()?;
-        Ok(program
-            .ancestors()
-            .nth(2)
-            .context("the program lies in no target folder")?
-            .join("bench.json"))
+        Ok(program.ancestors().nth(2).context("the program lies in no target folder")?.join("bench.json"))
     }
 }
 
@@ -105,9 +96,5 @@ async fn main() -> Result<ExitCode> {
     let file = options.report_file()?;
     report.write(&file)?;
     say(&format!("report: {}", file.display()));
-    Ok(if report.fails() {
-        ExitCode::FAILURE
-    } else {
-        ExitCode::SUCCESS
-    })
+    Ok(if report.fails() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }

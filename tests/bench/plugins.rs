@@ -62,11 +62,7 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
     if options.wants(1) || options.wants(2) {
         say("rows 1 and 2: a call of 1 KiB");
         let rows = small_calls(&harness, &bare, &small).await?;
-        measures.extend(
-            rows.into_iter()
-                .filter(|(row, _)| options.wants(row))
-                .map(|(_, measure)| measure),
-        );
+        measures.extend(rows.into_iter().filter(|(row, _)| options.wants(row)).map(|(_, measure)| measure));
     }
     if options.wants(3) {
         say("row 3: resolve");
@@ -74,9 +70,8 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
         let rate = |us: f64| 1e6 / us;
         let mine = async || ours(&harness, &whole).await.map(rate);
         let anchor = async || bare.warm(&whole).await.map(rate);
-        let row = Measure::against_in_pieces(PIECES, 3, name, "1/s", (0.4, true), mine, anchor)
-            .await?
-            .goal(0.5);
+        let row =
+            Measure::against_in_pieces(PIECES, 3, name, "1/s", (0.4, true), mine, anchor).await?.goal(0.5);
         let mine = async || ours(&harness, &small).await.map(rate);
         let anchor = async || bare.warm(&small).await.map(rate);
         let beside = Measure::against_in_pieces(PIECES, 3, name, "1/s", (0.0, true), mine, anchor).await?;
@@ -89,11 +84,7 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
         let ours = || timed_load(None, &folder);
         let anchor = || timed_load(Some(cache.clone()), &folder);
         say("row 4: loads");
-        measures.push(
-            Measure::against(4, name, "ms", (50.0, true), ours, anchor)
-                .await?
-                .goal(100.0),
-        );
+        measures.push(Measure::against(4, name, "ms", (50.0, true), ours, anchor).await?.goal(100.0));
     }
     Ok(())
 }
@@ -102,18 +93,16 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
 async fn small_calls(harness: &Harness, bare: &Bare, small: &HarnessRequest) -> Result<[(u32, Measure); 2]> {
     let name = "fresh call of 1 KiB / bare InstancePre + pool";
     let (mine, anchor) = (|| ours(harness, small), || bare.fresh(small));
-    let second = Measure::against_in_pieces(PIECES, 2, name, "us", (1.5, false), mine, anchor)
-        .await?
-        .goal(1.2);
+    let second =
+        Measure::against_in_pieces(PIECES, 2, name, "us", (1.5, false), mine, anchor).await?.goal(1.2);
     let name = "warm call of 1 KiB and what the host adds / bare warm call";
     let charged = async || {
         let (host, fresh) = (ours(harness, small).await?, bare.fresh(small).await?);
         anyhow::Ok(bare.warm(small).await? + (host - fresh).max(0.0))
     };
     let anchor = || bare.warm(small);
-    let first = Measure::against_in_pieces(PIECES, 1, name, "us", (3.0, false), charged, anchor)
-        .await?
-        .goal(1.5);
+    let first =
+        Measure::against_in_pieces(PIECES, 1, name, "us", (3.0, false), charged, anchor).await?.goal(1.5);
     Ok([(1, first), (2, second)])
 }
 
@@ -128,11 +117,7 @@ fn services(cache: Option<Cache>) -> Result<Services> {
 }
 
 async fn load_harness(services: &Services, folder: &Path) -> Result<Harness> {
-    let search = SearchFolder {
-        path: folder.to_owned(),
-        of_image: true,
-        required: true,
-    };
+    let search = SearchFolder { path: folder.to_owned(), of_image: true, required: true };
     let library = Library::search(&[search], &TrustPolicy::default())?;
     let selection = Selection {
         kind: Kind::Harness,
@@ -142,9 +127,7 @@ async fn load_harness(services: &Services, folder: &Path) -> Result<Harness> {
         grants: json!({}),
         cap: LimitRequest::default(),
     };
-    let found = library
-        .find(HARNESS)
-        .context("the bundle has no harness-openclaw")?;
+    let found = library.find(HARNESS).context("the bundle has no harness-openclaw")?;
     Ok(Harness::new(load::load(services, found, &selection).await?)?)
 }
 
@@ -208,11 +191,7 @@ fn request(configuration: Value) -> HarnessRequest {
         mode: ExecutionMode::Embedded,
         auth: None,
         secret_bindings: Vec::new(),
-        platform: PlatformFacts {
-            bind: Bind::Lan,
-            gateway_port: 18_789,
-            trusted_proxies: Vec::new(),
-        },
+        platform: PlatformFacts { bind: Bind::Lan, gateway_port: 18_789, trusted_proxies: Vec::new() },
     }
 }
 
@@ -232,13 +211,9 @@ impl Bare {
 
     fn compile(bytes: &[u8]) -> wasmtime::Result<Self> {
         let mut pool = PoolingAllocationConfig::new();
-        pool.total_memories(32)
-            .total_component_instances(32)
-            .max_memory_size(512 << 20);
+        pool.total_memories(32).total_component_instances(32).max_memory_size(512 << 20);
         let mut config = Config::new();
-        config
-            .allocation_strategy(InstanceAllocationStrategy::Pooling(pool))
-            .concurrency_support(false);
+        config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool)).concurrency_support(false);
         let engine = wasmtime::Engine::new(&config)?;
         let component = Component::from_binary(&engine, bytes)?;
         let mut linker = Linker::<()>::new(&engine);
@@ -255,10 +230,7 @@ impl Bare {
             let mut store = Store::new(&self.engine, ());
             let instance = self.pre.instantiate_async(&mut store).await.map_err(bare_error)?;
             let guest = self.indices.load(&mut store, &instance).map_err(bare_error)?;
-            let _ = guest
-                .call_resolve(&mut store, &wire(request))
-                .await
-                .map_err(bare_error)?;
+            let _ = guest.call_resolve(&mut store, &wire(request)).await.map_err(bare_error)?;
         }
         Ok(each(started))
     }
@@ -270,10 +242,7 @@ impl Bare {
         let guest = self.indices.load(&mut store, &instance).map_err(bare_error)?;
         let started = Instant::now();
         for _ in 0..CALLS {
-            let _ = guest
-                .call_resolve(&mut store, &wire(request))
-                .await
-                .map_err(bare_error)?;
+            let _ = guest.call_resolve(&mut store, &wire(request)).await.map_err(bare_error)?;
         }
         Ok(each(started))
     }

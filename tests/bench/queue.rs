@@ -268,17 +268,11 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
     if options.wants(8) {
         let name = "empty jobs, claim and completion batched by 16";
         measures.push(
-            Measure::against(8, name, "1/s", (0.5, true), || bench.ours(), || bench.bare())
-                .await?
-                .goal(0.8),
+            Measure::against(8, name, "1/s", (0.5, true), || bench.ours(), || bench.bare()).await?.goal(0.8),
         );
         let name = "transaction with one row and an enqueue";
         let (with, without) = (|| bench.transaction(true), || bench.transaction(false));
-        measures.push(
-            Measure::against(8, name, "ms", (1.6, false), with, without)
-                .await?
-                .goal(1.3),
-        );
+        measures.push(Measure::against(8, name, "ms", (1.6, false), with, without).await?.goal(1.3));
     }
     if options.wants(10) {
         let latencies = bench.latencies().await?;
@@ -303,9 +297,7 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
         stuck.stick().await?;
         let name = "jobs with 100,000 stuck rows in two lanes";
         measures.push(
-            Measure::against(11, name, "1/s", (0.5, true), || stuck.ours(), || bench.ours())
-                .await?
-                .goal(0.9),
+            Measure::against(11, name, "1/s", (0.5, true), || stuck.ours(), || bench.ours()).await?.goal(0.9),
         );
     }
     if options.wants(12) {
@@ -319,9 +311,7 @@ pub(crate) async fn run(options: &Options, measures: &mut Vec<Measure>) -> Resul
         tokio::time::sleep(if options.long { HELD_LONG } else { HELD }).await;
         let name = "jobs beside a transaction that stays open";
         measures.push(
-            Measure::against(12, name, "1/s", (0.65, true), || held.ours(), || bench.ours())
-                .await?
-                .goal(0.9),
+            Measure::against(12, name, "1/s", (0.65, true), || held.ours(), || bench.ours()).await?.goal(0.9),
         );
         open.rollback().await?;
     }

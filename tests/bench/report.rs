@@ -136,10 +136,7 @@ impl Measure {
         value: f64,
         most: f64,
     ) -> Self {
-        Self {
-            floor: Some(most),
-            ..Self::shown(row, name, unit, vec![value])
-        }
+        Self { floor: Some(most), ..Self::shown(row, name, unit, vec![value]) }
     }
 
     /// Numbers without an anchor and without a promise.
@@ -149,41 +146,23 @@ impl Measure {
         unit: &'static str,
         ours: Vec<f64>,
     ) -> Self {
-        Self {
-            row: row.to_string(),
-            name: name.into(),
-            unit,
-            ours,
-            ..Self::default()
-        }
+        Self { row: row.to_string(), name: name.into(), unit, ours, ..Self::default() }
     }
 
     /// A row whose input is not here.
     pub(crate) fn not_run(row: impl Display, name: impl Into<String>, why: impl Display) -> Self {
         let absent = Some(Absent::NotRun(why.to_string()));
-        Self {
-            row: row.to_string(),
-            name: name.into(),
-            absent,
-            ..Self::default()
-        }
+        Self { row: row.to_string(), name: name.into(), absent, ..Self::default() }
     }
 
     /// A row that went wrong.
     pub(crate) fn failed(row: impl Display, why: &anyhow::Error) -> Self {
-        Self {
-            row: row.to_string(),
-            absent: Some(Absent::Failed(format!("{why:#}"))),
-            ..Self::default()
-        }
+        Self { row: row.to_string(), absent: Some(Absent::Failed(format!("{why:#}"))), ..Self::default() }
     }
 
     /// What it should reach.
     pub(crate) fn goal(self, goal: f64) -> Self {
-        Self {
-            goal: Some(goal),
-            ..self
-        }
+        Self { goal: Some(goal), ..self }
     }
 
     /// More runs of our side, for numbers without an anchor.
@@ -194,14 +173,7 @@ impl Measure {
     /// The row with another name, both sides and no promise: what is printed beside another row.
     pub(crate) fn beside(&self, name: impl Into<String>, ours: Vec<f64>, anchor: Vec<f64>) -> Self {
         let (row, unit) = (self.row.clone(), self.unit);
-        Self {
-            row,
-            name: name.into(),
-            unit,
-            ours,
-            anchor,
-            ..Self::default()
-        }
+        Self { row, name: name.into(), unit, ours, anchor, ..Self::default() }
     }
 
     /// Numbers of our side and of the anchor.
@@ -225,20 +197,12 @@ impl Measure {
             None if self.noisy() => return Verdict::Noisy,
             None => {}
         }
-        let value = if self.anchor.is_empty() {
-            median(&self.ours)
-        } else {
-            self.ratio()
-        };
+        let value = if self.anchor.is_empty() { median(&self.ours) } else { self.ratio() };
         let (Some(value), Some(floor)) = (value, self.floor) else {
             return Verdict::Shown;
         };
         let reached = |bound: f64| {
-            if self.more_is_better {
-                value >= bound
-            } else {
-                value <= bound
-            }
+            if self.more_is_better { value >= bound } else { value <= bound }
         };
         match (self.goal.is_some_and(reached), reached(floor)) {
             (true, _) => Verdict::Goal,
@@ -263,11 +227,9 @@ impl Measure {
             Verdict::Goal => "goal".to_owned(),
             Verdict::Held => "held".to_owned(),
             Verdict::Missed => "MISSED".to_owned(),
-            Verdict::Noisy => format!(
-                "noisy: {:.0} % and {:.0} %",
-                noise(&self.ours) * 100.0,
-                noise(&self.anchor) * 100.0
-            ),
+            Verdict::Noisy => {
+                format!("noisy: {:.0} % and {:.0} %", noise(&self.ours) * 100.0, noise(&self.anchor) * 100.0)
+            }
             Verdict::Shown => String::new(),
             Verdict::Absent(why) => why,
         };
@@ -306,11 +268,7 @@ pub(crate) fn median(values: &[f64]) -> Option<f64> {
 fn noise(values: &[f64]) -> f64 {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(0.0, f64::max);
-    if least > 0.0 && least.is_finite() {
-        most / least - 1.0
-    } else {
-        f64::INFINITY
-    }
+    if least > 0.0 && least.is_finite() { most / least - 1.0 } else { f64::INFINITY }
 }
 
 /// Three digits that matter.
@@ -339,11 +297,7 @@ pub(crate) struct Report {
 
 impl Report {
     pub(crate) fn begin() -> Self {
-        Self {
-            machine: Machine::look(),
-            load: vec![Machine::load()],
-            measures: Vec::new(),
-        }
+        Self { machine: Machine::look(), load: vec![Machine::load()], measures: Vec::new() }
     }
 
     /// How the database server is set up.
@@ -367,13 +321,10 @@ impl Report {
     #[expect(clippy::print_stdout, reason = "the bench's output")]
     pub(crate) fn print(&mut self) {
         self.load.push(Machine::load());
-        let head = [
-            "row", "measure", "ours", "anchor", "ratio", "floor", "goal", "verdict",
-        ]
-        .map(str::to_owned);
-        let lines: Vec<[String; 8]> = std::iter::once(head)
-            .chain(self.measures.iter().map(Measure::cells))
-            .collect();
+        let head =
+            ["row", "measure", "ours", "anchor", "ratio", "floor", "goal", "verdict"].map(str::to_owned);
+        let lines: Vec<[String; 8]> =
+            std::iter::once(head).chain(self.measures.iter().map(Measure::cells)).collect();
         let mut widths = [0_usize; 8];
         for line in &lines {
             for (width, cell) in widths.iter_mut().zip(line) {
@@ -383,11 +334,8 @@ impl Report {
         println!("{}", self.machine);
         println!("load {}", self.load.join(" -> "));
         for line in &lines {
-            let cells: Vec<String> = line
-                .iter()
-                .zip(widths)
-                .map(|(cell, width)| format!("{cell:width$}"))
-                .collect();
+            let cells: Vec<String> =
+                line.iter().zip(widths).map(|(cell, width)| format!("{cell:width$}")).collect();
             println!("{}", cells.join("  ").trim_end());
         }
     }
@@ -411,38 +359,17 @@ mod tests {
 
     fn measure(ours: &[f64], anchor: &[f64], floor: f64, goal: f64, more_is_better: bool) -> Measure {
         let shown = Measure::shown(1, "", "us", ours.to_vec());
-        Measure {
-            anchor: anchor.to_vec(),
-            floor: Some(floor),
-            goal: Some(goal),
-            more_is_better,
-            ..shown
-        }
+        Measure { anchor: anchor.to_vec(), floor: Some(floor), goal: Some(goal), more_is_better, ..shown }
     }
 
     #[test]
     fn a_ratio_is_judged_by_its_direction() {
-        assert_eq!(
-            measure(&[11.0], &[10.0], 2.0, 1.2, false).verdict(),
-            Verdict::Goal
-        );
-        assert_eq!(
-            measure(&[15.0], &[10.0], 2.0, 1.2, false).verdict(),
-            Verdict::Held
-        );
-        assert_eq!(
-            measure(&[21.0], &[10.0], 2.0, 1.2, false).verdict(),
-            Verdict::Missed
-        );
-        assert_eq!(
-            measure(&[4.0], &[10.0], 0.5, 0.8, true).verdict(),
-            Verdict::Missed
-        );
+        assert_eq!(measure(&[11.0], &[10.0], 2.0, 1.2, false).verdict(), Verdict::Goal);
+        assert_eq!(measure(&[15.0], &[10.0], 2.0, 1.2, false).verdict(), Verdict::Held);
+        assert_eq!(measure(&[21.0], &[10.0], 2.0, 1.2, false).verdict(), Verdict::Missed);
+        assert_eq!(measure(&[4.0], &[10.0], 0.5, 0.8, true).verdict(), Verdict::Missed);
         assert_eq!(measure(&[9.0], &[10.0], 0.5, 0.8, true).verdict(), Verdict::Goal);
-        assert_eq!(
-            Measure::absolute(10, "", "ms", 51.0, 50.0).verdict(),
-            Verdict::Missed
-        );
+        assert_eq!(Measure::absolute(10, "", "ms", 51.0, 50.0).verdict(), Verdict::Missed);
     }
 
     #[test]

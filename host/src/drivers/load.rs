@@ -67,7 +67,8 @@ pub async fn load(options: LoadOptions<'_>) -> Result<Loaded> {
     let processes = processes(&options).await?;
     let clock = options.clock.clone();
     let services = Services {
-        engine: Engine::new(EngineOptions::default()).map_err(|error| refused("The engine of plugins does not start", &error))?,
+        engine: Engine::new(EngineOptions::default())
+            .map_err(|error| refused("The engine of plugins does not start", &error))?,
         cache: options
             .aot_cache
             .map(Cache::open)
@@ -115,12 +116,15 @@ pub async fn processes_end(folder: &Path, grace: Duration) -> Result<()> {
 
 fn search(options: &LoadOptions<'_>) -> Result<Library> {
     let trust = &options.installation.plugins.trust;
-    let policy = TrustPolicy::new(&trust.digests, &trust.keys, trust.unsigned == Unsigned::Allow).map_err(|problems| {
-        let rules: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        Error::startup("CONFIGURATION_INVALID", format!("/plugins/trust: {}", rules.join("; ")))
-    })?;
+    let policy = TrustPolicy::new(&trust.digests, &trust.keys, trust.unsigned == Unsigned::Allow).map_err(
+        |problems| {
+            let rules: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            Error::startup("CONFIGURATION_INVALID", format!("/plugins/trust: {}", rules.join("; ")))
+        },
+    )?;
     let folder = |path: PathBuf, of_image, required| SearchFolder { path, of_image, required };
-    let mut folders: Vec<SearchFolder> = options.plugin_path.iter().map(|path| folder(path.clone(), false, true)).collect();
+    let mut folders: Vec<SearchFolder> =
+        options.plugin_path.iter().map(|path| folder(path.clone(), false, true)).collect();
     if let Ok(program) = std::env::current_exe()
         && let Some(beside) = program.parent()
     {
@@ -128,7 +132,8 @@ fn search(options: &LoadOptions<'_>) -> Result<Library> {
         folders.push(folder(beside.join("../plugins"), false, false));
     }
     folders.push(folder(PathBuf::from(IMAGE_BUNDLES), true, false));
-    let library = Library::search(&folders, &policy).map_err(|error| refused("The plugins cannot be found", &error))?;
+    let library =
+        Library::search(&folders, &policy).map_err(|error| refused("The plugins cannot be found", &error))?;
     for error in library.refused() {
         tracing::warn!(reason = %error, "plugin.refused");
     }
@@ -167,14 +172,21 @@ async fn one(
 }
 
 async fn processes(options: &LoadOptions<'_>) -> Result<Option<ProcessHost>> {
-    let Some(folder) = options.process_folder.filter(|_| options.mode == Mode::Development) else { return Ok(None) };
+    let Some(folder) = options.process_folder.filter(|_| options.mode == Mode::Development) else {
+        return Ok(None);
+    };
     let mode = if options.supervise { ProcessMode::Supervise } else { ProcessMode::Observe };
     let config = process_config(folder, options.ports.clone(), mode, &options.clock);
     let host = ProcessHost::open(config, Arc::clone(&options.authority)).await;
     host.map(Some).map_err(|error| refused("The folder of local processes cannot be used", &error))
 }
 
-fn process_config(folder: &Path, ports: RangeInclusive<u16>, mode: ProcessMode, clock: &Clock) -> ProcessHostConfig {
+fn process_config(
+    folder: &Path,
+    ports: RangeInclusive<u16>,
+    mode: ProcessMode,
+    clock: &Clock,
+) -> ProcessHostConfig {
     let clock = clock.clone();
     ProcessHostConfig {
         folder: folder.to_owned(),
