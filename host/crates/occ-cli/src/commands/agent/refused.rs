@@ -14,12 +14,8 @@ pub(super) fn explain(session: &Session, failure: Failure) -> Failure {
     }
     match missing(failure.message()) {
         Some((principal, secret)) => {
-            let hint = next_commands(
-                &principal,
-                &secret,
-                role(session).as_deref(),
-                &session.namespace_flag(),
-            );
+            let hint =
+                next_commands(&principal, &secret, role(session).as_deref(), &session.namespace_flag());
             failure.hint(hint)
         }
         None => failure,
@@ -40,23 +36,14 @@ fn missing(message: &str) -> Option<(IdentityId, SecretId)> {
 
 /// A Role of the Namespace that grants exactly this, if the credential may look.
 fn role(session: &Session) -> Option<String> {
-    let roles = session
-        .api()
-        .ok()?
-        .list(&Call::get(session.in_namespace("iam/roles").ok()?), None)
-        .ok()?;
+    let roles = session.api().ok()?.list(&Call::get(session.in_namespace("iam/roles").ok()?), None).ok()?;
     let grants_operate = |role: &&Value| {
         let permissions = role.get("permissions").and_then(Value::as_array);
         matches!(permissions.map(Vec::as_slice), Some([only])
             if only.get("action").and_then(Value::as_str) == Some("operate")
                 && only.get("resourceKind").and_then(Value::as_str) == Some("secret"))
     };
-    roles
-        .iter()
-        .find(grants_operate)?
-        .get("id")?
-        .as_str()
-        .map(str::to_owned)
+    roles.iter().find(grants_operate)?.get("id")?.as_str().map(str::to_owned)
 }
 
 /// Single lines, so that they can be pasted as they are.
@@ -66,9 +53,7 @@ fn next_commands(principal: &IdentityId, secret: &SecretId, role: Option<&str>, 
     if role.is_none() {
         let document =
             json!({"name": "Secret user", "permissions": [{"action": "operate", "resourceKind": "secret"}]});
-        text.push_str(&format!(
-            "\n  ROLE=$(echo '{document}' | occ iam role create{flag} -f - -o name)"
-        ));
+        text.push_str(&format!("\n  ROLE=$(echo '{document}' | occ iam role create{flag} -f - -o name)"));
         variable = "'\"$ROLE\"'";
     }
     let document = json!({
@@ -80,9 +65,7 @@ fn next_commands(principal: &IdentityId, secret: &SecretId, role: Option<&str>, 
     });
     // The shell's variable stands outside of the quotes, and unescaped.
     let document = document.to_string().replace("'\\\"$ROLE\\\"'", variable);
-    text.push_str(&format!(
-        "\n  echo '{document}' | occ iam access-binding create{flag} -f -"
-    ));
+    text.push_str(&format!("\n  echo '{document}' | occ iam access-binding create{flag} -f -"));
     text
 }
 
@@ -107,10 +90,7 @@ mod tests {
         let (principal, secret) = (IdentityId::parse(SPN).unwrap(), SecretId::parse(SEC).unwrap());
         let hint = next_commands(&principal, &secret, Some("role_1"), " --namespace ns_1");
         assert!(!hint.contains("role create"), "{hint}");
-        assert!(
-            hint.contains(&format!(r#""subjectId":"{SPN}","roleId":"role_1""#)),
-            "{hint}"
-        );
+        assert!(hint.contains(&format!(r#""subjectId":"{SPN}","roleId":"role_1""#)), "{hint}");
         assert!(
             hint.ends_with(&format!(
                 r#""resourceId":"{SEC}"}}' | occ iam access-binding create --namespace ns_1 -f -"#
