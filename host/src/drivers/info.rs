@@ -30,12 +30,6 @@ impl Drivers {
         self.compute.plugin().declared_text(code)
     }
 
-    /// What clients read for a reason code that the selected compute declares.
-    #[must_use]
-    pub fn declared_text(&self, code: &str) -> Option<&str> {
-        self.compute.plugin().declared_text(code)
-    }
-
     fn loaded(&self) -> impl Iterator<Item = &Arc<Plugin>> {
         std::iter::once(self.compute.plugin()).chain(self.harnesses.iter().map(|harness| harness.plugin()))
     }
