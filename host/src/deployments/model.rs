@@ -103,8 +103,8 @@ impl Deployment {
             namespace_id: self.namespace.clone(),
             agent_id: self.agent.clone(),
             status,
-            progress: (!self.is_settled()).then(|| self.progress(status, &text)),
-            error: (status == DeploymentStatus::Failed).then(|| self.error(&text)),
+            progress: (!self.is_settled()).then(|| self.progress(status, text)),
+            error: (status == DeploymentStatus::Failed).then(|| self.error(text)),
             warnings: Vec::new(),
         }
     }
