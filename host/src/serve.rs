@@ -188,8 +188,7 @@ fn of_serve(environment: &ServeEnvironment, processes: Processes, shutdown: Shut
 
 async fn run_api(parts: Parts, environment: &ServeEnvironment) -> Result<Ended> {
     let app = parts.app;
-    reconcile::start_api(&needs(&app), &app.shutdown);
-    app.shutdown.spawn(app.hints.clone().run(app.db.clone(), app.shutdown.token().clone()));
+    start_api(&app);
     let listener = bind(environment.listen).await?;
     if let Some(address) = environment.metrics {
         let private = bind(address).await?;
@@ -208,6 +207,12 @@ async fn run_api(parts: Parts, environment: &ServeEnvironment) -> Result<Ended> 
     let clean = http::server::serve(app.clone(), listener, lame_duck).await;
     let ended = finish(&app).await?;
     Ok(if clean { ended } else { Ended::Cut })
+}
+
+/// Starts what an API process does beside answering: its reconcilers, and the hints to workers.
+pub fn start_api(app: &App) {
+    reconcile::start_api(&needs(app), &app.shutdown);
+    app.shutdown.spawn(app.hints.clone().run(app.db.clone(), app.shutdown.token().clone()));
 }
 
 fn needs(app: &App) -> reconcile::Needs {

@@ -124,6 +124,7 @@ impl Host {
         let key = prepare(&folder, &database, &options).await?;
         let parts = assemble(&folder, &database, &options).await?;
         if let Some(settings) = &options.worker {
+            serve::start_api(&parts.app);
             serve::start_worker(&parts, settings).await?;
         }
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;

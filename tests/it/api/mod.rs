@@ -4,7 +4,6 @@ mod agents;
 mod configurations;
 mod deploy;
 mod documents;
-mod lifecycle;
 mod namespaces;
 mod secrets;
 mod support;

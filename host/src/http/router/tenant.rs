@@ -71,9 +71,9 @@ fn of_configurations() -> Vec<Operation> {
     const REMOVE: &[Check] = &[on_item(Delete, KIND)];
     vec![
         get(ALL, "listConfigurations", routes::list).needs(EACH).list::<types::Configuration>(),
-        post(ALL, "createConfiguration", routes::create).needs(MAKE).body::<types::ConfigurationCreate>(CONFIGURATION_BODY_BYTES_MAX).created::<types::Configuration>().etag().idempotent().audited("openclaw.configurations.create"),
+        post(ALL, "createConfiguration", routes::create).needs(MAKE).body::<types::ConfigurationCreate>(CONFIGURATION_BODY_BYTES_MAX).deep("values").created::<types::Configuration>().etag().idempotent().audited("openclaw.configurations.create"),
         get(ONE, "getConfiguration", routes::get).needs(LOOK).ok::<types::Configuration>().etag(),
-        patch(ONE, "updateConfiguration", routes::update).needs(EDIT).body::<types::ConfigurationUpdate>(CONFIGURATION_BODY_BYTES_MAX).ok::<types::Configuration>().etag().if_match().audited("openclaw.configurations.update"),
+        patch(ONE, "updateConfiguration", routes::update).needs(EDIT).body::<types::ConfigurationUpdate>(CONFIGURATION_BODY_BYTES_MAX).deep("values").ok::<types::Configuration>().etag().if_match().audited("openclaw.configurations.update"),
         delete(ONE, "deleteConfiguration", routes::delete).needs(REMOVE).no_content().if_match().audited("openclaw.configurations.delete"),
     ]
 }
