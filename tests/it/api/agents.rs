@@ -23,36 +23,19 @@ async fn a_draft_is_edited_by_what_is_sent() -> Result<()> {
 
     let only = json!({"configurationId": agent.configuration, "rollbackPolicy": "manual"});
     let edited = api.patch(&agent.path(), &only).await?;
-    assert_eq!(
-        (edited.status, edited.etag.as_deref()),
-        (200, Some("\"v2\"")),
-        "{edited:?}"
-    );
+    assert_eq!((edited.status, edited.etag.as_deref()), (200, Some("\"v2\"")), "{edited:?}");
     assert_eq!(edited.data()["rollbackPolicy"], json!("manual"));
     assert_eq!(edited.data()["harnessAuth"], expected["harnessAuth"]);
     let back =
         json!({"configurationId": agent.configuration, "rollbackPolicy": "automatic", "harnessAuth": null});
     let edited = api.patch(&agent.path(), &back).await?;
-    assert_eq!(
-        (edited.data().get("rollbackPolicy"), &edited.data()["harnessAuth"]),
-        (None, &json!(null))
-    );
+    assert_eq!((edited.data().get("rollbackPolicy"), &edited.data()["harnessAuth"]), (None, &json!(null)));
 
-    let stale = api
-        .patch_with(&agent.path(), &only, &[("if-match", "\"v2\"")])
-        .await?;
-    assert_eq!(
-        (stale.status, stale.etag.as_deref()),
-        (412, Some("\"v3\"")),
-        "{stale:?}"
-    );
+    let stale = api.patch_with(&agent.path(), &only, &[("if-match", "\"v2\"")]).await?;
+    assert_eq!((stale.status, stale.etag.as_deref()), (412, Some("\"v3\"")), "{stale:?}");
     let renamed = json!({"configurationId": agent.configuration, "name": "other"});
     let refused = api.patch(&agent.path(), &renamed).await?;
-    assert_eq!(
-        (refused.status, refused.names("/name")),
-        (400, true),
-        "{refused:?}"
-    );
+    assert_eq!((refused.status, refused.names("/name")), (400, true), "{refused:?}");
     Ok(())
 }
 
@@ -72,18 +55,11 @@ async fn what_is_not_built_is_refused_by_name() -> Result<()> {
         ("credentialSources", json!([{"sourceId": "cs_1"}])),
         ("harnessAuth", json!({"method": "codex_pat", "source": source})),
         ("harnessAuth", json!({"method": "oauth", "source": source})),
-        (
-            "harnessAuth",
-            json!({"method": "credential_source", "source": "cs_1"}),
-        ),
+        ("harnessAuth", json!({"method": "credential_source", "source": "cs_1"})),
     ];
     for (field, value) in fields {
-        let answer = api
-            .post(
-                &path,
-                &json!({"name": "a", "configurationId": configuration, field: value}),
-            )
-            .await?;
+        let answer =
+            api.post(&path, &json!({"name": "a", "configurationId": configuration, field: value})).await?;
         assert_eq!(
             (answer.status, answer.code()),
             (501, "NOT_IMPLEMENTED".to_owned()),
@@ -93,16 +69,9 @@ async fn what_is_not_built_is_refused_by_name() -> Result<()> {
     }
     let retired = json!({"method": "chatgpt_service_account", "source": source});
     let answer = api
-        .post(
-            &path,
-            &json!({"name": "a", "configurationId": configuration, "harnessAuth": retired}),
-        )
+        .post(&path, &json!({"name": "a", "configurationId": configuration, "harnessAuth": retired}))
         .await?;
-    assert_eq!(
-        (answer.status, answer.names("/harnessAuth/method")),
-        (400, true),
-        "{answer:?}"
-    );
+    assert_eq!((answer.status, answer.names("/harnessAuth/method")), (400, true), "{answer:?}");
     assert_eq!(api.get(&path).await?.data(), &json!([]));
     Ok(())
 }
@@ -123,27 +92,15 @@ async fn references_must_be_there() -> Result<()> {
     assert_eq!(api.post(&path, &absent).await?.status, 404);
     let foreign = auth("ns_00000000-0000-4000-8000-000000000000");
     let answer = api
-        .post(
-            &path,
-            &json!({"name": "a", "configurationId": configuration, "harnessAuth": foreign}),
-        )
+        .post(&path, &json!({"name": "a", "configurationId": configuration, "harnessAuth": foreign}))
         .await?;
-    assert_eq!(
-        (answer.status, answer.names("/harnessAuth/source/namespaceId")),
-        (400, true),
-        "{answer:?}"
-    );
+    assert_eq!((answer.status, answer.names("/harnessAuth/source/namespaceId")), (400, true), "{answer:?}");
     let body = json!({"name": "a", "configurationId": configuration});
     assert_eq!(api.post(&path, &body).await?.status, 201);
     let again = api.post(&path, &body).await?;
-    assert_eq!(
-        (again.status, again.code()),
-        (409, "RESOURCE_CONFLICT".to_owned())
-    );
+    assert_eq!((again.status, again.code()), (409, "RESOURCE_CONFLICT".to_owned()));
     assert!(again.text.contains("Agent"), "{again:?}");
-    let held = api
-        .delete(&format!("/namespaces/{namespace}/configurations/{configuration}"))
-        .await?;
+    let held = api.delete(&format!("/namespaces/{namespace}/configurations/{configuration}")).await?;
     assert_eq!(held.status, 409, "{held:?}");
     Ok(())
 }
@@ -162,38 +119,19 @@ async fn stop_and_delete_may_be_repeated() -> Result<()> {
             "{stopped:?}"
         );
     }
-    assert_eq!(
-        api.work_rows("agent.stop").await?,
-        0,
-        "an Agent that does not run needs no work to stop"
-    );
+    assert_eq!(api.work_rows("agent.stop").await?, 0, "an Agent that does not run needs no work to stop");
     for _ in 0..2 {
         let deleting = api.delete(&agent.path()).await?;
-        assert_eq!(
-            (deleting.status, &deleting.data()["status"]),
-            (202, &json!("deleting")),
-            "{deleting:?}"
-        );
+        assert_eq!((deleting.status, &deleting.data()["status"]), (202, &json!("deleting")), "{deleting:?}");
     }
     assert_eq!(api.work_rows("agent.delete").await?, 1);
     assert_eq!(api.audit_actions("openclaw.agents.delete").await?, 1);
     for (answer, what) in [
-        (
-            api.patch(&agent.path(), &json!({"configurationId": agent.configuration}))
-                .await?,
-            "update",
-        ),
+        (api.patch(&agent.path(), &json!({"configurationId": agent.configuration})).await?, "update"),
         (api.post_empty(&stop).await?, "stop"),
-        (
-            api.post_empty(&format!("{}/deploy", agent.path())).await?,
-            "deploy",
-        ),
+        (api.post_empty(&format!("{}/deploy", agent.path())).await?, "deploy"),
     ] {
-        assert_eq!(
-            (answer.status, answer.code()),
-            (409, "AGENT_DELETING".to_owned()),
-            "{what}: {answer:?}"
-        );
+        assert_eq!((answer.status, answer.code()), (409, "AGENT_DELETING".to_owned()), "{what}: {answer:?}");
     }
     assert_eq!(api.get(&agent.path()).await?.status, 200);
     Ok(())

@@ -53,15 +53,9 @@ pub(super) fn put(document: &mut Value, pointer: &str, value: Value) {
 pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
     let provider = "/models/providers/openai";
     let runtime = "/agents/defaults/models/openai~1gamma/agentRuntime/id";
-    let mut mixed = with(
-        "/agents/defaults/model",
-        json!({"primary": "openai/gamma", "fallbacks": ["side/delta"]}),
-    );
-    put(
-        &mut mixed,
-        "/agents/defaults/models/side~1delta",
-        json!({"agentRuntime": {"id": "codex"}}),
-    );
+    let mut mixed =
+        with("/agents/defaults/model", json!({"primary": "openai/gamma", "fallbacks": ["side/delta"]}));
+    put(&mut mixed, "/agents/defaults/models/side~1delta", json!({"agentRuntime": {"id": "codex"}}));
     put(
         &mut mixed,
         "/models/providers/side",
@@ -77,11 +71,7 @@ pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
             ),
             Verdict::Accepted,
         ),
-        (
-            "bind of another platform",
-            with("/gateway/bind", json!("lan")),
-            Verdict::Accepted,
-        ),
+        ("bind of another platform", with("/gateway/bind", json!("lan")), Verdict::Accepted),
         (
             "literal key",
             with(&format!("{provider}/apiKey"), json!("sk-0123456789abcdef0123")),
@@ -89,10 +79,7 @@ pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
         ),
         (
             "credential header",
-            with(
-                &format!("{provider}/headers"),
-                json!({"Authorization": "Bearer x"}),
-            ),
+            with(&format!("{provider}/headers"), json!({"Authorization": "Bearer x"})),
             Verdict::Create("/values/models/providers/openai/headers/Authorization"),
         ),
         (
@@ -115,11 +102,7 @@ pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
             with("/agents/list", json!([{"id": "a"}])),
             Verdict::Deploy("/values/agents/list"),
         ),
-        (
-            "codex in one process",
-            with(runtime, json!("codex")),
-            Verdict::Deploy("/executionMode"),
-        ),
+        ("codex in one process", with(runtime, json!("codex")), Verdict::Deploy("/executionMode")),
         (
             "unknown runtime",
             with(runtime, json!("abacus")),
@@ -135,10 +118,6 @@ pub(super) fn cases() -> Vec<(&'static str, Value, Verdict)> {
             with("/gateway/auth/mode", json!("none")),
             Verdict::Deploy("/values/gateway/auth/mode"),
         ),
-        (
-            "two harnesses",
-            mixed,
-            Verdict::Deploy("/values/agents/defaults/model/fallbacks/0"),
-        ),
+        ("two harnesses", mixed, Verdict::Deploy("/values/agents/defaults/model/fallbacks/0")),
     ]
 }

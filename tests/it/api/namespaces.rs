@@ -13,53 +13,26 @@ async fn a_namespace_is_asked_for_and_queued() -> Result<()> {
     let name = unique("tenant");
     let key = [("idempotency-key", "make")];
     let made = api.post_with("/namespaces", &json!({"name": name}), &key).await?;
-    assert_eq!(
-        (made.status, &made.data()["status"]),
-        (201, &json!("provisioning")),
-        "{made:?}"
-    );
-    assert_eq!(
-        api.post_with("/namespaces", &json!({"name": name}), &key)
-            .await?
-            .id(),
-        made.id()
-    );
+    assert_eq!((made.status, &made.data()["status"]), (201, &json!("provisioning")), "{made:?}");
+    assert_eq!(api.post_with("/namespaces", &json!({"name": name}), &key).await?.id(), made.id());
     let path = format!("/namespaces/{}", made.id());
     let began = Instant::now();
     let waited = api.get(&format!("{path}?wait=1")).await?;
     assert_eq!(waited.data(), made.data());
     assert!(began.elapsed() >= Duration::from_secs(1), "it did not wait");
     let listed = api.get("/namespaces").await?;
-    assert!(
-        listed
-            .data()
-            .as_array()
-            .is_some_and(|all| all.contains(made.data())),
-        "{listed:?}"
-    );
+    assert!(listed.data().as_array().is_some_and(|all| all.contains(made.data())), "{listed:?}");
     let twice = api.post("/namespaces", &json!({"name": name})).await?;
-    assert_eq!(
-        (twice.status, twice.code()),
-        (409, "RESOURCE_CONFLICT".to_owned())
-    );
-    for (body, pointer) in [
-        (json!({"name": ""}), "/name"),
-        (json!({}), "/name"),
-        (json!({"name": "a", "x": 1}), "/x"),
-    ] {
+    assert_eq!((twice.status, twice.code()), (409, "RESOURCE_CONFLICT".to_owned()));
+    for (body, pointer) in
+        [(json!({"name": ""}), "/name"), (json!({}), "/name"), (json!({"name": "a", "x": 1}), "/x")]
+    {
         let answer = api.post("/namespaces", &body).await?;
         assert_eq!((answer.status, answer.names(pointer)), (400, true), "{answer:?}");
     }
-    let adopted = api
-        .post(
-            "/namespaces",
-            &json!({"name": unique("n"), "existingNamespace": "team-a"}),
-        )
-        .await?;
-    assert_eq!(
-        (adopted.status, adopted.code()),
-        (501, "NOT_IMPLEMENTED".to_owned())
-    );
+    let adopted =
+        api.post("/namespaces", &json!({"name": unique("n"), "existingNamespace": "team-a"})).await?;
+    assert_eq!((adopted.status, adopted.code()), (501, "NOT_IMPLEMENTED".to_owned()));
     assert!(adopted.text.contains("existingNamespace"), "{adopted:?}");
     Ok(())
 }
@@ -71,10 +44,7 @@ async fn only_an_empty_namespace_is_deleted() -> Result<()> {
     let path = format!("/namespaces/{namespace}");
     let agent = api.agent(&namespace, &documents::valid()).await?;
     let full = api.delete(&path).await?;
-    assert_eq!(
-        (full.status, full.code()),
-        (409, "NAMESPACE_NOT_EMPTY".to_owned())
-    );
+    assert_eq!((full.status, full.code()), (409, "NAMESPACE_NOT_EMPTY".to_owned()));
     let message = full.error()["message"].as_str().unwrap_or_default().to_owned();
     assert!(
         message.starts_with("The Namespace is not empty: 1 Agents, 1 Configurations, 1 Secrets: "),
@@ -84,10 +54,7 @@ async fn only_an_empty_namespace_is_deleted() -> Result<()> {
         assert!(message.contains(id.as_str()), "{message}");
     }
     let (blind, _) = api.caller(&[("delete", "namespace"), ("read", "secret")]).await?;
-    let hidden = blind.delete(&path).await?.error()["message"]
-        .as_str()
-        .unwrap_or_default()
-        .to_owned();
+    let hidden = blind.delete(&path).await?.error()["message"].as_str().unwrap_or_default().to_owned();
     assert!(
         hidden.contains(&agent.secret)
             && !hidden.contains(&agent.id)
@@ -99,39 +66,17 @@ async fn only_an_empty_namespace_is_deleted() -> Result<()> {
     let path = format!("/namespaces/{empty}");
     for _ in 0..2 {
         let deleting = api.delete(&path).await?;
-        assert_eq!(
-            (deleting.status, &deleting.data()["status"]),
-            (202, &json!("deleting")),
-            "{deleting:?}"
-        );
+        assert_eq!((deleting.status, &deleting.data()["status"]), (202, &json!("deleting")), "{deleting:?}");
     }
     assert_eq!(api.work_rows("namespace.delete").await?, 1);
     assert_eq!(api.audit_actions("openclaw.namespaces.delete").await?, 1);
-    let late = api
-        .post(
-            &format!("{path}/configurations"),
-            &json!({"kind": "agent", "values": {}}),
-        )
-        .await?;
-    assert_eq!(
-        (late.status, late.code()),
-        (409, "RESOURCE_CONFLICT".to_owned()),
-        "{late:?}"
-    );
-    let secret = api
-        .post(&format!("{path}/secrets"), &json!({"name": "a", "value": "b"}))
-        .await?;
-    assert_eq!(
-        (secret.status, secret.code()),
-        (409, "NAMESPACE_NOT_READY".to_owned()),
-        "{secret:?}"
-    );
+    let late = api.post(&format!("{path}/configurations"), &json!({"kind": "agent", "values": {}})).await?;
+    assert_eq!((late.status, late.code()), (409, "RESOURCE_CONFLICT".to_owned()), "{late:?}");
+    let secret = api.post(&format!("{path}/secrets"), &json!({"name": "a", "value": "b"})).await?;
+    assert_eq!((secret.status, secret.code()), (409, "NAMESPACE_NOT_READY".to_owned()), "{secret:?}");
 
     let name = api.get(&path).await?.data()["name"].clone();
-    api.sql(&format!(
-        "update occ.namespaces set deleted_at = now() where id = '{empty}'"
-    ))
-    .await?;
+    api.sql(&format!("update occ.namespaces set deleted_at = now() where id = '{empty}'")).await?;
     assert_eq!(api.get(&path).await?.status, 404);
     let reserved = api.post("/namespaces", &json!({"name": name})).await?;
     assert_eq!(reserved.status, 409);
@@ -147,11 +92,7 @@ async fn a_deletion_is_its_initiators_until_the_right_is_lost() -> Result<()> {
     let (initiator, binding) = api.caller(&[("delete", "namespace")]).await?;
     assert_eq!(initiator.delete(&path).await?.status, 202);
     let other = api.delete(&path).await?;
-    assert_eq!(
-        (other.status, other.code()),
-        (403, "FORBIDDEN".to_owned()),
-        "{other:?}"
-    );
+    assert_eq!((other.status, other.code()), (403, "FORBIDDEN".to_owned()), "{other:?}");
     assert!(other.text.contains("another actor"), "{other:?}");
 
     let failed = "update occ.work set state = 'failed_permanent', reason_code = 'AUTHORIZATION_DENIED', completed_at = now() \
@@ -160,12 +101,7 @@ async fn a_deletion_is_its_initiators_until_the_right_is_lost() -> Result<()> {
     assert_eq!(initiator.delete(&path).await?.status, 202);
     assert_eq!(api.audit_actions("openclaw.work.retry").await?, 1);
     api.sql(failed).await?;
-    assert_eq!(
-        api.delete(&format!("/iam/access-bindings/{binding}"))
-            .await?
-            .status,
-        204
-    );
+    assert_eq!(api.delete(&format!("/iam/access-bindings/{binding}")).await?.status, 204);
     assert_eq!(initiator.delete(&path).await?.status, 403);
     assert_eq!(api.delete(&path).await?.status, 202);
     assert_eq!(api.audit_actions("openclaw.work.takeover").await?, 1);
@@ -182,27 +118,14 @@ async fn a_reader_sees_and_does_not_touch() -> Result<()> {
     let base = format!("/namespaces/{namespace}");
     let (stranger, _) = api.caller(&[("read", "installation")]).await?;
     let (reader, _) = api
-        .caller(&[
-            ("read", "namespace"),
-            ("read", "agent"),
-            ("read", "configuration"),
-            ("read", "secret"),
-        ])
+        .caller(&[("read", "namespace"), ("read", "agent"), ("read", "configuration"), ("read", "secret")])
         .await?;
     let secret = format!("{base}/secrets/{}", agent.secret);
     let configuration = format!("{base}/configurations/{}", agent.configuration);
     for path in [&base, &agent.path(), &secret, &configuration] {
-        assert_eq!(
-            (stranger.get(path).await?.status, reader.get(path).await?.status),
-            (403, 200),
-            "{path}"
-        );
+        assert_eq!((stranger.get(path).await?.status, reader.get(path).await?.status), (403, 200), "{path}");
         let absent = format!("{}0", &path[..path.len() - 1]);
-        assert_eq!(
-            stranger.get(&absent).await?.status,
-            403,
-            "absence is for those who may read: {absent}"
-        );
+        assert_eq!(stranger.get(&absent).await?.status, 403, "absence is for those who may read: {absent}");
     }
     let body = json!({"kind": "agent", "values": {}});
     let update = json!({"configurationId": agent.configuration});
@@ -216,11 +139,7 @@ async fn a_reader_sees_and_does_not_touch() -> Result<()> {
         reader.post_empty(&format!("{}/stop", agent.path())).await?,
     ];
     for answer in &denied {
-        assert_eq!(
-            (answer.status, answer.code()),
-            (403, "FORBIDDEN".to_owned()),
-            "{answer:?}"
-        );
+        assert_eq!((answer.status, answer.code()), (403, "FORBIDDEN".to_owned()), "{answer:?}");
     }
     let audited = "select count(*) from occ.audit_events where kind = 'authorization_denial'";
     assert_eq!(api.number(audited).await?, i64::try_from(denied.len() + 8)?);
@@ -257,18 +176,8 @@ async fn pages_put_together_are_the_whole_list() -> Result<()> {
         }
     }
     assert_eq!(seen.get(..5), whole.data().as_array().map(Vec::as_slice));
-    let cursor = api
-        .get(&format!("{path}?limit=1"))
-        .await?
-        .next_cursor()
-        .unwrap_or_default();
-    let foreign = api
-        .get(&format!("/namespaces/{namespace}/agents?cursor={cursor}"))
-        .await?;
-    assert_eq!(
-        (foreign.status, foreign.names("/cursor")),
-        (400, true),
-        "{foreign:?}"
-    );
+    let cursor = api.get(&format!("{path}?limit=1")).await?.next_cursor().unwrap_or_default();
+    let foreign = api.get(&format!("/namespaces/{namespace}/agents?cursor={cursor}")).await?;
+    assert_eq!((foreign.status, foreign.names("/cursor")), (400, true), "{foreign:?}");
     Ok(())
 }

@@ -29,9 +29,7 @@ impl Caller<'_> {
     }
 
     pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Answer> {
-        self.api
-            .send_as(&self.key, Method::POST, path, Some(body.to_string()), &[])
-            .await
+        self.api.send_as(&self.key, Method::POST, path, Some(body.to_string()), &[]).await
     }
 
     pub(super) async fn post_empty(&self, path: &str) -> Result<Answer> {
@@ -39,9 +37,7 @@ impl Caller<'_> {
     }
 
     pub(super) async fn patch(&self, path: &str, body: &Value) -> Result<Answer> {
-        self.api
-            .send_as(&self.key, Method::PATCH, path, Some(body.to_string()), &[])
-            .await
+        self.api.send_as(&self.key, Method::PATCH, path, Some(body.to_string()), &[]).await
     }
 
     pub(super) async fn delete(&self, path: &str) -> Result<Answer> {
@@ -109,10 +105,7 @@ impl Answer {
     }
 
     pub(super) fn detail_code(&self, index: usize) -> String {
-        self.error()["details"][index]["code"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned()
+        self.error()["details"][index]["code"].as_str().unwrap_or_default().to_owned()
     }
 }
 
@@ -132,10 +125,7 @@ impl Api {
     }
 
     async fn of(host: Host) -> Result<Self> {
-        let client = reqwest::Client::builder()
-            .no_proxy()
-            .timeout(Duration::from_secs(90))
-            .build()?;
+        let client = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(90)).build()?;
         let owner = host.database.owner().await?;
         Ok(Self { host, client, owner })
     }
@@ -150,21 +140,14 @@ impl Api {
     /// everywhere. Also the id of its one binding.
     pub(super) async fn caller(&self, pairs: &[(&str, &str)]) -> Result<(Caller<'_>, String)> {
         let principal = self.made("/iam/service-principals", &json!({})).await?;
-        let permissions: Vec<Value> = pairs
-            .iter()
-            .map(|(action, kind)| json!({"action": action, "resourceKind": kind}))
-            .collect();
-        let role = self
-            .made("/iam/roles", &json!({"permissions": permissions}))
-            .await?;
+        let permissions: Vec<Value> =
+            pairs.iter().map(|(action, kind)| json!({"action": action, "resourceKind": kind})).collect();
+        let role = self.made("/iam/roles", &json!({"permissions": permissions})).await?;
         let binding = json!({"subjectKind": "identity", "subjectId": principal, "roleId": role});
         let binding = self.made("/iam/access-bindings", &binding).await?;
         let key = json!({"servicePrincipalId": principal, "name": "test"});
         let issued = self.post("/api/auth/service-keys", &key).await?;
-        let key = issued.data()["key"]
-            .as_str()
-            .with_context(|| format!("no key: {issued:?}"))?
-            .to_owned();
+        let key = issued.data()["key"].as_str().with_context(|| format!("no key: {issued:?}"))?.to_owned();
         Ok((Caller { api: self, key }, binding))
     }
 
@@ -174,11 +157,7 @@ impl Api {
         if made.status != 201 {
             bail!("createNamespace: {made:?}");
         }
-        self.sql(&format!(
-            "update occ.namespaces set status = 'ready' where id = '{}'",
-            made.id()
-        ))
-        .await?;
+        self.sql(&format!("update occ.namespaces set status = 'ready' where id = '{}'", made.id())).await?;
         Ok(made.id())
     }
 
@@ -189,14 +168,12 @@ impl Api {
 
     pub(super) async fn secret(&self, namespace: &str, name: &str) -> Result<String> {
         let body = json!({"name": name, "value": "value-of-a-test"});
-        self.made(&format!("/namespaces/{namespace}/secrets"), &body)
-            .await
+        self.made(&format!("/namespaces/{namespace}/secrets"), &body).await
     }
 
     pub(super) async fn configuration(&self, namespace: &str, values: &Value) -> Result<String> {
         let body = json!({"kind": "agent", "values": values});
-        self.made(&format!("/namespaces/{namespace}/configurations"), &body)
-            .await
+        self.made(&format!("/namespaces/{namespace}/configurations"), &body).await
     }
 
     /// An Agent with a Configuration and a Secret for its model.
@@ -208,24 +185,12 @@ impl Api {
         let body = json!({
             "name": name, "configurationId": configuration, "harnessAuth": {"method": "api_key", "source": source},
         });
-        let made = self
-            .post(&format!("/namespaces/{namespace}/agents"), &body)
-            .await?;
+        let made = self.post(&format!("/namespaces/{namespace}/agents"), &body).await?;
         if made.status != 201 {
             bail!("createAgent: {made:?}");
         }
-        let principal = made.data()["servicePrincipalId"]
-            .as_str()
-            .unwrap_or_default()
-            .to_owned();
-        Ok(Agent {
-            namespace: namespace.to_owned(),
-            id: made.id(),
-            name,
-            principal,
-            configuration,
-            secret,
-        })
+        let principal = made.data()["servicePrincipalId"].as_str().unwrap_or_default().to_owned();
+        Ok(Agent { namespace: namespace.to_owned(), id: made.id(), name, principal, configuration, secret })
     }
 
     /// Lets the Agent's own principal use its Secret; the id of the binding.
@@ -233,10 +198,7 @@ impl Api {
         let iam = format!("/namespaces/{}/iam", agent.namespace);
         let permissions = json!([{"action": "operate", "resourceKind": "secret"}]);
         let role = self
-            .made(
-                &format!("{iam}/roles"),
-                &json!({"name": "secret user", "permissions": permissions}),
-            )
+            .made(&format!("{iam}/roles"), &json!({"name": "secret user", "permissions": permissions}))
             .await?;
         let binding = json!({
             "subjectKind": "identity", "subjectId": agent.principal, "roleId": role,
@@ -267,8 +229,7 @@ impl Api {
         body: &Value,
         headers: &[(&str, &str)],
     ) -> Result<Answer> {
-        self.send(Method::POST, path, Some(body.to_string()), headers)
-            .await
+        self.send(Method::POST, path, Some(body.to_string()), headers).await
     }
 
     pub(super) async fn post_text(&self, path: &str, body: String) -> Result<Answer> {
@@ -293,8 +254,7 @@ impl Api {
         body: &Value,
         headers: &[(&str, &str)],
     ) -> Result<Answer> {
-        self.send(Method::PATCH, path, Some(body.to_string()), headers)
-            .await
+        self.send(Method::PATCH, path, Some(body.to_string()), headers).await
     }
 
     pub(super) async fn delete(&self, path: &str) -> Result<Answer> {
@@ -319,10 +279,8 @@ impl Api {
         body: Option<String>,
         headers: &[(&str, &str)],
     ) -> Result<Answer> {
-        let mut request = self
-            .client
-            .request(method, format!("{}{path}", self.host.origin))
-            .header("x-api-key", key);
+        let mut request =
+            self.client.request(method, format!("{}{path}", self.host.origin)).header("x-api-key", key);
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -333,17 +291,8 @@ impl Api {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
         let json = serde_json::from_str(&text).unwrap_or(Value::Null);
-        let etag = headers
-            .get("etag")
-            .and_then(|etag| etag.to_str().ok())
-            .map(str::to_owned);
-        Ok(Answer {
-            status,
-            etag,
-            text,
-            headers,
-            json,
-        })
+        let etag = headers.get("etag").and_then(|etag| etag.to_str().ok()).map(str::to_owned);
+        Ok(Answer { status, etag, text, headers, json })
     }
 
     /// Runs one statement as the owner of every table.
@@ -357,9 +306,7 @@ impl Api {
     }
 
     pub(super) async fn number(&self, query: &str) -> Result<i64> {
-        Ok(sqlx::query_scalar(AssertSqlSafe(query.to_owned()))
-            .fetch_one(&self.owner)
-            .await?)
+        Ok(sqlx::query_scalar(AssertSqlSafe(query.to_owned())).fetch_one(&self.owner).await?)
     }
 
     pub(super) async fn table_rows(&self, table: &str) -> Result<i64> {
@@ -368,10 +315,7 @@ impl Api {
 
     /// Rows of a table in which a text occurs.
     pub(super) async fn rows_with(&self, table: &str, text: &str) -> Result<i64> {
-        self.number(&format!(
-            "select count(*) from {table} t where position('{text}' in t::text) > 0"
-        ))
-        .await
+        self.number(&format!("select count(*) from {table} t where position('{text}' in t::text) > 0")).await
     }
 
     pub(super) async fn audit_rows_with(&self, text: &str) -> Result<i64> {
@@ -390,27 +334,19 @@ impl Api {
         let query = format!(
             "select action from occ.audit_events where resource_id = '{id}' and outcome = 'success' order by seq"
         );
-        Ok(sqlx::query_scalar(AssertSqlSafe(query))
-            .fetch_all(&self.owner)
-            .await?)
+        Ok(sqlx::query_scalar(AssertSqlSafe(query)).fetch_all(&self.owner).await?)
     }
 
     pub(super) async fn work_rows(&self, kind: &str) -> Result<i64> {
-        self.number(&format!("select count(*) from occ.work where kind = '{kind}'"))
-            .await
+        self.number(&format!("select count(*) from occ.work where kind = '{kind}'")).await
     }
 
     /// Counts of all tables that a deploy writes.
     pub(super) async fn fingerprint(&self) -> Result<Vec<i64>> {
         let mut counts = Vec::new();
-        for table in [
-            "agent_revisions",
-            "agent_credentials",
-            "work",
-            "work_lane",
-            "audit_events",
-            "idempotency_keys",
-        ] {
+        for table in
+            ["agent_revisions", "agent_credentials", "work", "work_lane", "audit_events", "idempotency_keys"]
+        {
             counts.push(self.table_rows(&format!("occ.{table}")).await?);
         }
         Ok(counts)
