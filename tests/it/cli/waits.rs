@@ -60,7 +60,7 @@ fn cli_wait_names_the_failure_and_who_serves() {
         "{}",
         ran.stderr
     );
-    assert!(ran.stderr.contains("RUNTIME_STARTUP_FAILED"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("Cause: RUNTIME_STARTUP_FAILED\n"), "{}", ran.stderr);
     assert!(ran.stderr.contains(&format!("revision {OLDER} is the active one")), "{}", ran.stderr);
     let ran = Person::new().at(&fake.url, &deploy("--wait -o json")).exits(1);
     let printed: Value = serde_json::from_str(ran.stderr.trim()).unwrap();

@@ -151,6 +151,7 @@ pub(crate) fn failed(
     let code = text(deployment, "/error/code");
     let mut message = text(deployment, "/error/message").to_owned();
     if let Some(cause) = deployment.pointer("/error/data/cause") {
+        let cause = cause.as_str().map_or_else(|| cause.to_string(), str::to_owned);
         message.push_str(&format!(" Cause: {cause}"));
     }
     let failure = Failure::local(Exit::Failed, code, message).with_code_shown();
