@@ -4,6 +4,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -70,6 +71,9 @@ impl Dev {
         if let Some(folder) = &openclaw {
             arguments.extend(["--openclaw", folder.as_str()]);
         }
+        // Each installation draws the first free ports; two that start at once would draw the same.
+        static STARTING: Mutex<()> = Mutex::new(());
+        let _one_at_a_time = STARTING.lock().unwrap_or_else(PoisonError::into_inner);
         let ran = ran(self.host(&arguments).output()?);
         if ran.code != 0 {
             bail!("dev --detach ended with {}: {}", ran.code, ran.stderr);
