@@ -4,6 +4,7 @@ mod agents;
 mod configurations;
 mod deploy;
 mod documents;
+mod lifecycle;
 mod namespaces;
 mod secrets;
 mod support;

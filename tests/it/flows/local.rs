@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// Time for one answer of the terminal interface.
 const ANSWER_MAX: Duration = Duration::from_secs(180);
 /// A document that OpenClaw refuses to start with: exit 78.
-const BROKEN: &str = r#"{"kind":"agent","values":{"nonsense":{"x":1},"agents":{"defaults":{"model":"openai/echo",
+const BROKEN: &str = r#"{"values":{"nonsense":{"x":1},"agents":{"defaults":{"model":"openai/echo",
     "models":{"openai/echo":{"agentRuntime":{"id":"openclaw"}}}}},"models":{"providers":{"openai":
     {"baseUrl":"http://127.0.0.1:1/v1","api":"openai-responses","models":[{"id":"echo","name":"echo"}]}}}}}"#;
 
@@ -217,7 +217,7 @@ fn replacement_and_rollback(flow: &mut Flow, first: &str) -> Result<()> {
     let mut changed = flow.document()?;
     *changed.pointer_mut("/values/agents/defaults/skipBootstrap").context("no skipBootstrap")? = json!(true);
     changed["values"]["logging"] = json!({"level": "warn"});
-    let file = flow.dev.file("c2.yaml", &changed.to_string())?;
+    let file = flow.dev.file("c2.yaml", &json!({"values": changed["values"]}).to_string())?;
     flow.dev.json(&["configuration", "update", &flow.configuration, "-f", &file])?;
     flow.deploy()?;
     let second = flow.active()?;
