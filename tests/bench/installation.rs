@@ -3,7 +3,7 @@
 //!
 //! `deploy`: inside one deployment, from the 202 to the spawn of the process, and from the first
 //! 200 that an outside poller sees on `/readyz` to the last committed step. What lies between is
-//! OpenClaw's own.
+//! OpenClaw's own. The agent is stopped before each, so that nobody waits for a predecessor to end.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -124,6 +124,9 @@ impl Demo {
     }
 
     async fn deploy(&self) -> Result<Taken> {
+        // A predecessor would first have to end, in OpenClaw's own time.
+        let stopped = self.dev.occ(&["agent", "stop", self.agent.as_str(), "--wait"])?;
+        ensure!(stopped.code == 0, "agent stop ended with {}: {}", stopped.code, stopped.stderr);
         let url = format!("{}/namespaces/{}/agents/{}/deploy", self.origin, self.namespace, self.agent);
         let response = self.client.post(url).header("x-api-key", &self.key).send().await?;
         let accepted = now_ms();
