@@ -57,10 +57,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Asks the worker to stop and waits until it has.
-    pub(crate) async fn stop(self) {
+    /// Asks the worker to stop, waits until it has, and answers what it counted: only then is every pass in it.
+    pub(crate) async fn stop(self) -> Arc<Stats> {
         self.shutdown.cancel();
         self.tasks.wait().await;
+        self.stats
     }
 }
 

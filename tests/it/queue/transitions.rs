@@ -8,10 +8,10 @@ use std::{
     time::Duration,
 };
 
-use occ_queue::{Cadence, Code, Outcome, Verdict, reset};
+use occ_queue::{Cadence, Code, Outcome, Settings, Verdict, reset};
 use serde_json::json;
 
-use super::support::{Evidence, KIND, Queue, Script, eventually, work};
+use super::support::{Evidence, KIND, Queue, Script, eventually, settings, work};
 
 #[tokio::test]
 async fn completion_keeps_the_attempt_and_the_result() {
@@ -31,8 +31,8 @@ async fn completion_keeps_the_attempt_and_the_result() {
     );
     assert_eq!(row.result, Some(json!({"n": 1})));
     assert_eq!((row.busy, row.lane_epoch, row.epoch, row.lease_token), (false, 1, None, None));
-    assert_eq!(worker.stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Success)), Some(&1));
-    worker.stop().await;
+    let stats = worker.stop().await;
+    assert_eq!(stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Success)), Some(&1));
 }
 
 #[tokio::test]
@@ -124,23 +124,24 @@ async fn a_panic_is_an_attempt_and_the_loop_lives() {
     let queue = Queue::new().await;
     let lane = queue.lane().await;
     queue.enqueue("poison", &lane).await;
-    let worker = queue.worker(Script::new(|pass| {
+    let evidence = Evidence::default();
+    // Printing a panic with its backtrace may take longer than the lease of other tests.
+    let patient = Settings { lease: Duration::from_secs(60), ..settings() };
+    let script = Script::new(|pass| {
         let poison = pass.claim().key == "poison" && pass.claim().passes == 1;
         Box::pin(async move {
             assert!(!poison, "poisoned");
             Verdict::complete("OK")
         })
-    }));
-    let row = eventually("panicked", async || {
-        let row = queue.row("poison").await;
-        (row.passes >= 1 && row.state != "claimed").then_some(row)
-    })
-    .await;
-    assert!(row.code() == "WORKER_PANIC" || row.code() == "OK", "{}", row.code());
+    });
+    let worker = queue.worker_with(patient, script.evidence(&evidence));
     let row = queue.until("poison", "succeeded").await;
     assert_eq!(row.attempt, 2);
-    assert_eq!(worker.stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Retry)), Some(&1));
-    worker.stop().await;
+    let stats = worker.stop().await;
+    let codes: Vec<String> =
+        evidence.lock().await.iter().map(|(_, code)| code.as_ref().unwrap().to_string()).collect();
+    assert_eq!(codes, ["WORKER_PANIC", "OK"]);
+    assert_eq!(stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Retry)), Some(&1));
 }
 
 #[tokio::test]
@@ -205,8 +206,8 @@ async fn publishing_and_turning_round_move_step_phase_and_deadline() {
         (Some("RUNTIME_STARTUP_FAILED"), "ACTIVATION_ROLLED_BACK")
     );
     assert_eq!((row.attempt, row.passes), (1, 3), "turning round starts the attempts anew");
-    assert_eq!(worker.stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Permanent)), Some(&1));
-    worker.stop().await;
+    let stats = worker.stop().await;
+    assert_eq!(stats.counts().attempts.get(&(KIND.to_owned(), Outcome::Permanent)), Some(&1));
 }
 
 #[tokio::test]
