@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use occ_api::name::is_name;
+
 use super::error::BootstrapError;
 use crate::clock::Clock;
 use crate::config::{Problem, Secret};
@@ -11,8 +13,6 @@ use crate::ids::Ids;
 const AUTH_SECRET_BYTES_MIN: usize = 32;
 /// Longest e-mail address, in characters.
 const EMAIL_CHARS_MAX: usize = 320;
-/// Longest name, in characters.
-const NAME_CHARS_MAX: usize = 200;
 
 /// What bootstrap needs to know.
 #[derive(Debug, Clone)]
@@ -132,11 +132,6 @@ fn split(path: &Path) -> Option<(PathBuf, String)> {
     let name = path.file_name()?.to_str()?.to_owned();
     let plain = path.components().all(|part| !matches!(part, std::path::Component::ParentDir));
     (path.is_absolute() && plain).then(|| path.parent().map(|folder| (folder.to_owned(), name)))?
-}
-
-fn is_name(name: &str) -> bool {
-    let forbidden = |c: char| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}');
-    (1..=NAME_CHARS_MAX).contains(&name.chars().count()) && name.trim() == name && !name.contains(forbidden)
 }
 
 fn is_email(email: &str) -> bool {

@@ -15,7 +15,7 @@ use super::inputs::BootstrapConfig;
 use super::model::{self, Names, NewKey, Seed};
 use crate::audit::{self, EVIDENCE_IDS_MAX, Event, Resource};
 use crate::iam::{Access, Action, Iam};
-use crate::migrate;
+use crate::migrate::{self, SchemaState};
 
 /// Longest wait for a bootstrap that runs beside this one.
 const LOCK_WAIT: Duration = Duration::from_secs(120);
@@ -82,10 +82,8 @@ async fn lock(db: &mut PgConnection) -> Result<bool, BootstrapError> {
 /// The schema suits this binary.
 async fn schema(db: &mut PgConnection) -> Result<(), BootstrapError> {
     let expected = migrate::expected_version();
-    let found =
-        sqlx::query!("select version, compatible_from from occ.schema_state").fetch_optional(db).await;
-    let text = match found {
-        Ok(Some(state)) if state.version >= expected && state.compatible_from <= expected => return Ok(()),
+    let text = match SchemaState::read(db).await {
+        Ok(Some(state)) if state.serves_this_binary() => return Ok(()),
         Ok(Some(state)) => format!("the schema is {}, this binary needs {expected}", state.version),
         Ok(None) => "no migration has finished".to_owned(),
         // Undefined table or schema, or a schema that this role may not use.

@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::request::Request;
 use super::respond::Reply;
-use super::store;
 use crate::app::App;
 use crate::error::Result;
+use crate::migrate::SchemaState;
 
 /// Longest wait for the database's answer.
 pub const DATABASE_MAX: Duration = Duration::from_secs(2);
@@ -72,21 +72,13 @@ pub(super) async fn readiness(app: App, _: Request) -> Result<Reply> {
 async fn checks(app: &App) -> Checks {
     let schema = tokio::time::timeout(DATABASE_MAX, async {
         let mut conn = app.db.acquire().await?;
-        store::schema_versions(&mut conn).await
+        SchemaState::read(&mut conn).await
     });
     let (database, migrations) = match schema.await {
-        Ok(Ok(schema)) => {
-            (true, schema.is_some_and(|(version, compatible_from)| serves(version, compatible_from)))
-        }
+        Ok(Ok(schema)) => (true, schema.is_some_and(|schema| schema.serves_this_binary())),
         Ok(Err(_)) | Err(_) => (false, false),
     };
     Checks { database: word(database), migrations: word(migrations), plugins: word(true) }
-}
-
-/// Does a binary that was built for one schema version work on a database at `version`?
-fn serves(version: i64, compatible_from: i64) -> bool {
-    let expected = crate::migrate::expected_version();
-    version == expected || (compatible_from..=version).contains(&expected)
 }
 
 fn word(works: bool) -> Word {

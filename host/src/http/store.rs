@@ -112,10 +112,3 @@ pub(super) async fn reservation_delete(conn: &mut PgConnection, reservation: &Re
     .await?;
     Ok(())
 }
-
-/// Version of the schema and the oldest binary that it still serves.
-pub(super) async fn schema_versions(conn: &mut PgConnection) -> Result<Option<(i64, i64)>> {
-    let row =
-        sqlx::query!("select version, compatible_from from occ.schema_state").fetch_optional(conn).await?;
-    Ok(row.map(|row| (row.version, row.compatible_from)))
-}

@@ -26,6 +26,7 @@ mod tests;
 mod verify;
 
 use std::str::FromStr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError as SqlxMigrateError};
@@ -119,7 +120,35 @@ pub struct Checked {
 /// Version of the schema that this binary needs.
 #[must_use]
 pub fn expected_version() -> i64 {
-    Source::embedded().version()
+    static VERSION: LazyLock<i64> = LazyLock::new(|| Source::embedded().version());
+    *VERSION
+}
+
+/// What a database says of its schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SchemaState {
+    /// Its version.
+    pub version: i64,
+    /// Oldest schema version whose binary works on it; never above `version`.
+    pub compatible_from: i64,
+}
+
+impl SchemaState {
+    /// Reads it; none when no migration has finished.
+    ///
+    /// # Errors
+    /// What the database says, also when there is no such table.
+    pub async fn read(conn: &mut PgConnection) -> sqlx::Result<Option<Self>> {
+        sqlx::query_as!(Self, "select version, compatible_from from occ.schema_state")
+            .fetch_optional(conn)
+            .await
+    }
+
+    /// Does this binary work on it?
+    #[must_use]
+    pub fn serves_this_binary(&self) -> bool {
+        (self.compatible_from..=self.version).contains(&expected_version())
+    }
 }
 
 /// Migrates to [`expected_version`].

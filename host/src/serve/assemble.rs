@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::http::metrics::Metrics;
 use crate::iam::Iam;
 use crate::ids::Ids;
-use crate::migrate;
+use crate::migrate::{self, SchemaState};
 use crate::runtime::LogReads;
 use crate::secret_store::SecretStore;
 use crate::shutdown::Shutdown;
@@ -140,19 +140,15 @@ async fn installation(pool: &PgPool) -> Result<InstallationId> {
     let expected = migrate::expected_version();
     loop {
         let mut conn = pool.acquire().await?;
-        match store::schema_state(&mut conn).await {
-            Ok(Some((version, compatible_from)))
-                if version == expected || (compatible_from..=version).contains(&expected) =>
-            {
-                break;
-            }
+        match SchemaState::read(&mut conn).await {
+            Ok(Some(state)) if state.serves_this_binary() => break,
             _ if begun.elapsed() < SCHEMA_WAIT => {
                 drop(conn);
                 tokio::time::sleep(SCHEMA_STEP).await;
             }
             Ok(found) => {
                 let found = found
-                    .map_or_else(|| "no version".to_owned(), |(version, _)| format!("version {version}"));
+                    .map_or_else(|| "no version".to_owned(), |state| format!("version {}", state.version));
                 let rule =
                     format!("The schema has {found}, this binary needs {expected}: run occ-host migrate.");
                 return Err(Error::startup("SCHEMA_VERSION_MISMATCH", rule));
