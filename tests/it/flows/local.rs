@@ -324,12 +324,16 @@ fn openclaw_flow_worker_killed_in_the_middle() -> Result<()> {
     let mut first = worker(&flow)?;
     let agent = deploy_one(&mut flow)?;
     let entry = flow.state().join("processes").join(&agent).join("process.json");
-    wait_for(|| entry.exists(), Duration::from_secs(30)).context("the agent's process never started")?;
+    // The record comes before the spawn: only one that has a pid tells of a process.
+    wait_for(|| process_of(&entry).is_some(), Duration::from_secs(30))
+        .context("the agent's process never started")?;
+    let started = process_of(&entry);
     first.kill()?;
     first.wait()?;
     let mut second = worker(&flow)?;
     let waited = flow.occ(&["wait", &format!("agent/{agent}"), "--for", "deployed", "--timeout", "90s"]);
     let active = flow.json(&["agent", "get", &agent]);
+    let adopted = process_of(&entry);
     let starts = std::fs::read_to_string(&entry)?;
     nix::sys::signal::kill(
         nix::unistd::Pid::from_raw(i32::try_from(second.id())?),
@@ -343,7 +347,14 @@ fn openclaw_flow_worker_killed_in_the_middle() -> Result<()> {
         serde_json::from_str::<Value>(&starts)?["restarts"] == json!(0),
         "the process was started twice: {starts}"
     );
+    ensure!(adopted == started, "another process than {started:?} serves: {starts}");
     Ok(())
+}
+
+/// Pid and start time of an entry's process, once it has been spawned.
+fn process_of(entry: &Path) -> Option<Value> {
+    let record: Value = serde_json::from_slice(&std::fs::read(entry).ok()?).ok()?;
+    record.pointer("/launch/process").filter(|process| !process.is_null()).cloned()
 }
 
 /// Everything for one agent in the Namespace `default`, and its deployment without waiting.
